@@ -335,11 +335,11 @@ def _without(entry: Entry) -> Hidden:
 
 def _pictures(group: Group) -> list[tuple[Entry, int]]:
     """The entries of a group that show images, with their bytes."""
-    return [(entry, _bytes(entry)) for entry in group.entries if _counts(entry)]
-
-
-def _counts(entry: Entry) -> bool:
-    return entry.replacement is None and bool(_of(entry))
+    return [
+        (entry, _bytes(entry))
+        for entry in group.entries
+        if entry.replacement is None and _of(entry)
+    ]
 
 
 def _of(entry: Entry) -> list[ImagePart | DocumentPart | ProviderPart]:
@@ -525,19 +525,16 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
     is_split = view.compaction is not None and "whole" in rules and "leads" not in rules
     split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
-    elsewhere = _is_elsewhere(view, context)
+    before = (
+        view.state.prefix_hash
+    )  # of the system prompt and the tools with which the model thought
+    elsewhere = bool(before) and before != context.prefix.digest
     for entries in view.group_memo.each("thinking", view.groups, _thinking):
         for entry in entries:
             unbound = elsewhere or entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split
             if (unbound and "bound" in rules) or halved:
                 yield entry
-
-
-def _is_elsewhere(view: View, context: Context) -> bool:
-    """Whether system prompt or tools have changed since the model thought."""
-    before = view.state.prefix_hash
-    return bool(before) and before != context.prefix.digest
 
 
 def _thinking(group: Group) -> tuple[Entry, ...]:
@@ -566,7 +563,8 @@ def sent_hash(
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
     """The end of the chain of hashes after each piece."""
-    return shown.group_memo.chained("sent", pieces, context.prefix.start, _after)
+    start = context.prefix.start
+    return shown.group_memo.chained("sent", pieces, start, lambda h, p: _linked(h, _links(p)))
 
 
 def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterator[Entry]:
@@ -596,10 +594,6 @@ def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
     """The end of the chain of hashes before a response."""
     said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
     return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
-
-
-def _after(before: bytes, piece: Piece) -> bytes:
-    return _linked(before, _links(piece))
 
 
 def _links(piece: Piece) -> Iterator[_Link]:

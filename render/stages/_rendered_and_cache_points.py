@@ -21,9 +21,9 @@ from blocks import (
     images_of,
     in_words,
 )
-from render.policy._context import Context, Limits, Model, Piece, Provider, Violation, Where
+from render.policy._context import Context, Limits, Model, Piece, Provider, Violation
 from render.stages._budget_and_compaction_due import Account, CannotFit
-from render.view._view import Entry, Group, Json, Place, Shown, View, number
+from render.view._view import Group, Json, Place, Shown, View, number
 
 # Cache points: positions in a rendered request up to which the provider may cache.
 #
@@ -85,15 +85,8 @@ _Place = tuple[int, int]
 
 def _at_or_before(pieces: Sequence[Piece], place: _Place, limits: Limits) -> _Place | None:
     """The nearest content block that can carry a mark, going back from `place`."""
-    piece, spot = place
-    while piece >= 0:
-        while spot >= 0:
-            if pieces[piece].spots[spot].kind not in limits.unmarkable:
-                return piece, spot
-            spot -= 1
-        piece -= 1
-        spot = len(pieces[piece].spots) - 1
-    return None
+    may_carry = (at for at, kind in _backwards(pieces, place) if kind not in limits.unmarkable)
+    return next(may_carry, None)
 
 
 def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
@@ -375,15 +368,18 @@ def _once(notices: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _unread_of(group: Group, provider: Provider) -> tuple[str, ...]:
     """The notices of a group, one for each part that the provider does not accept."""
-    shown = (entry for entry in group.entries if entry.replacement is None)
-    return tuple(notice for entry in shown for notice in _unread_in(entry, provider))
-
-
-def _unread_in(entry: Entry, provider: Provider) -> Iterator[str]:
-    where: Where = "result" if entry.place is Place.RESULT else "user"
-    for part in images_of(entry.block):
-        if reason := provider.refusal(part, where):
-            yield f"{_called(part)} is replaced by its name: {reason}: {entry.path}"
+    parts = [
+        (e, part) for e in group.entries if e.replacement is None for part in images_of(e.block)
+    ]
+    refusals = [
+        (entry, part, provider.refusal(part, "result" if entry.place is Place.RESULT else "user"))
+        for entry, part in parts
+    ]
+    return tuple(
+        f"{_called(part)} is replaced by its name: {reason}: {entry.path}"
+        for entry, part, reason in refusals
+        if reason
+    )
 
 
 def _called(part: ImagePart | DocumentPart | ProviderPart) -> str:

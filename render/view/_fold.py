@@ -463,12 +463,10 @@ class _Reducer:
         return indexes
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
-        self._seal(shown := event.shown or version)
-        self._state = after_request(self._state, event, shown)
-
-    def _seal(self, shown: int) -> None:
         """Close the newest group that the request showed."""
         self._close()
+        shown = event.shown or version
+        self._state = after_request(self._state, event, shown)
         for index in reversed(range(len(self._groups))):
             group = self._groups[index]
             if group.entries and group.first <= shown:

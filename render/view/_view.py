@@ -332,27 +332,17 @@ class GroupMemo:
     different group costs at most one pointer comparison per group; values are computed only from there on.
     """
 
-    _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
-        factory=dict[Any, tuple[Sequence[Group], tuple[Any, ...]]], init=False, repr=False
-    )
-    """By key: the groups of the last query, and the value for each."""
     _chains: dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]] = attrs.field(
         factory=dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]], init=False, repr=False
     )
-    """As `_kept`, for values that depend on the preceding groups."""
+    """By key: what the last query began with, its groups or pieces, and the value for each."""
 
     def each(
         self, key: object, groups: Sequence[Group], find: Callable[[Group], _T]
     ) -> tuple[_T, ...]:
         """The value of `find` for each group."""
-        old: Sequence[Group]
-        values: tuple[_T, ...]
-        old, values = self._kept.get(key, ((), ()))
-        if old != groups:
-            same = _same(old, groups)
-            values = (*values[:same], *map(find, groups[same:]))
-            self._kept[key] = groups, values
-        return values
+        none: Any = None
+        return self.chained(key, groups, none, lambda _, group: find(group))
 
     def chained(
         self, key: object, items: Sequence[_I], start: _T, link: Callable[[_T, _I], _T]
@@ -364,9 +354,8 @@ class GroupMemo:
         if begun != start:
             old, values = (), ()
         if old != items:
-            same = _same(old, items)
-            made = list(values[:same])
-            for item in items[same:]:
+            made = list(values[: _same(old, items)])
+            for item in items[len(made) :]:
                 made.append(link(made[-1] if made else start, item))
             values = tuple(made)
             self._chains[key] = start, items, values
@@ -502,15 +491,9 @@ def stand_in(block: Block, text: str) -> Block:
             kept = {name: block.fields[name] for name in _ADDRESS if name in block.fields}
             return OpaqueBlock(block.tag, {**kept, "text": text})
         case _:
-            return _with_text(block, text)
-
-
-def _with_text(block: Block, text: str) -> Block:
-    if isinstance(block, OpaqueBlock):
-        return block
-    nothing: dict[str, object] = {"parts": (), "provider": {}}
-    changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
-    return replace(block, text=text, **changes)
+            nothing: dict[str, object] = {"parts": (), "provider": {}}
+            changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
+            return replace(block, text=text, **changes)
 
 
 # The registry.
@@ -877,8 +860,6 @@ def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:
     """The groups from the block of this version on."""
     index = bisect_left(groups, version, key=attrgetter("last"))
     first, later = groups[index], groups[index + 1 :]
-    return (first.memo(("since", version), lambda: _from(first, version)), *later)
-
-
-def _from(group: Group, version: int) -> Group:
-    return attrs.evolve(group, entries=tuple(e for e in group.entries if e.version >= version))
+    entries = (entry for entry in first.entries if entry.version >= version)
+    since = first.memo(("since", version), lambda: attrs.evolve(first, entries=tuple(entries)))
+    return since, *later
