@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby
+from json import loads
 from operator import eq, itemgetter
 from typing import Final
 
@@ -21,8 +22,8 @@ import attrs
 import msgspec
 
 from blocks import (
+    AssistantThinking,
     Block,
-    CallId,
     DocumentPart,
     ImagePart,
     Note,
@@ -115,19 +116,14 @@ def _text(entry: Entry, block: Block) -> str:
         case ToolResult() if entry.place is Place.CARRIED:
             return _earlier(entry, text_of(block))
         case ToolResult():
-            return _late(block.call_id, text_of(block))
+            late = f"result of call {block.call_id}, which came after it had been reported as interrupted"
+            return f"[{late}]\n{text_of(block)}"
         case _:
             return text_of(block)
 
 
 def _earlier(entry: Entry, text: str) -> str:
     return quoted("earlier-message", text, path=entry.path)
-
-
-def _late(call_id: CallId, text: str) -> str:
-    return (
-        f"[result of call {call_id}, which came after it had been reported as interrupted]\n{text}"
-    )
 
 
 def _parts(entry: Entry, block: Block) -> Sequence[Part]:
@@ -194,6 +190,14 @@ def named(part: Part) -> str:
             return f"[tool {name}]"
         case _:
             return text_of_parts((part,)).strip() or "[part]"
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is a JSON object."""
+    try:
+        return isinstance(loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def is_base64(data: object) -> bool:
@@ -282,14 +286,42 @@ def returned(group: Group, notices: list[str]) -> list[Returned]:
             lost = (TextPart(text=INTERRUPTED),)
             answers.append(Returned(call=call, version=call.version, parts=lost, failed=True))
         else:
-            parts, failed = _output(result.block.parts), result.block.is_error
+            parts = tuple(
+                p for p in result.block.parts if not isinstance(p, TextPart) or p.text.strip()
+            )
+            parts, failed = parts or (TextPart(text=NO_OUTPUT),), result.block.is_error
             answers.append(Returned(call=call, version=result.version, parts=parts, failed=failed))
     return answers
 
 
-def _output(parts: Sequence[Part]) -> tuple[Part, ...]:
-    kept = tuple(p for p in parts if not (isinstance(p, TextPart) and not p.text.strip()))
-    return kept or (TextPart(text=NO_OUTPUT),)
+def beside(
+    found: Returned,
+    identity: str,
+    as_content: Callable[[Part], Json],
+    is_text: Callable[[Json], bool],
+    elsewhere: str,
+) -> tuple[list[str], list[tuple[int, Json]]]:
+    """For an API whose results hold only text: the texts of a result, in which `elsewhere` marks each part that is none,
+    and those parts with a text before them that names the call."""
+    texts, parts = list[str](), list[Json]()
+    for part in found.parts:
+        content = as_content(part)
+        if is_text(content):
+            texts.append(content["text"])
+        else:
+            texts.append(f"{text_of_parts((part,))} {elsewhere}")
+            parts.append(content)
+    if parts:
+        parts.insert(0, as_content(TextPart(text=f"[from the result of call {identity}]")))
+    return texts, [(found.version, content) for content in parts]
+
+
+def missed(entry: Entry, *, keep_thinking: bool) -> Iterator[str]:
+    """Notices for an entry of the model that is not shown."""
+    if isinstance(entry.block, AssistantThinking) and keep_thinking:
+        yield f"thinking that cannot be sent back is not shown: {entry.path}"
+    elif verbatim(entry.block) is not None:
+        yield f"a block that the provider refuses is not shown: {entry.path}"
 
 
 @attrs.frozen

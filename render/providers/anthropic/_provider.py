@@ -228,10 +228,8 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        return piece_of(group, sent, Scale(tokens=self._sizes), notices)
-
-    def _sizes(self, contents: Sequence[Json]) -> list[int]:
-        return [content_tokens(content, self.counter) for content in contents]
+        scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
+        return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The content of the assistant message, with versions."""
@@ -370,15 +368,13 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
         case TextPart():
             return ""
         case ImagePart() | DocumentPart():
-            return media_refusal(part, IMAGE_MEDIA_TYPES) or _size_refusal(part)
+            if reason := media_refusal(part, IMAGE_MEDIA_TYPES):
+                return reason
+            if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
+                return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
+            return ""
         case ProviderPart():
             return _provider_refusal(part.value, where, refuses)
-
-
-def _size_refusal(part: ImagePart | DocumentPart) -> str:
-    if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
-        return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
-    return ""
 
 
 def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:

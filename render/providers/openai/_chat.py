@@ -6,7 +6,7 @@ knows nothing of this file, as this file knows nothing of the rules.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -19,11 +19,9 @@ from blocks import (
     MisuseError,
     OpaqueBlock,
     Part,
-    TextPart,
     ToolCall,
     TurnId,
     in_words,
-    text_of_parts,
 )
 from blocks.formats import REASONING, SHAPES, items, obj, usage_in
 from render.policy._context import (
@@ -41,8 +39,10 @@ from render.providers._encoding import (
     Sent,
     assembled,
     behind,
+    beside,
     others,
     piece_of,
+    returned,
     told,
     tool_name,
     wire_id,
@@ -58,7 +58,6 @@ from render.providers._tool_definitions import open_definitions
 from render.providers.openai._common import (
     HEARD,
     PartForms,
-    answers,
     arguments_of,
     cache_options,
     chat_tool,
@@ -66,6 +65,7 @@ from render.providers.openai._common import (
     free_input,
     limits_of,
     marked,
+    marked_failed,
     rates,
     refusal,
     scale_of,
@@ -171,9 +171,12 @@ class Encoding:
         said = list(self._said(group, notices))
         results: list[Sent] = []
         heard: list[tuple[str, tuple[int, Json]]] = []
-        for call, version, parts in answers(group, notices):
-            results.append(self._tool_message(call, version, parts))
-            heard += [("user", moved) for moved in _moved(version, call, parts)]
+        for answer in returned(group, notices):
+            result = attrs.evolve(answer, parts=marked_failed(answer))
+            identity = wire_id(answer.call.pair, CHAT_ID_LENGTH_MAX)
+            texts, parts = beside(result, identity, _content, _is_text, ELSEWHERE)
+            results.append(self._tool_message(identity, answer.version, texts))
+            heard += [("user", part) for part in parts]
         alone = bool(results) or not said
         for other in others(group, notices, answered=alone, roles=OPERATORS):
             contents = [(other.version, content_of(part, PARTS)) for part in other.parts]
@@ -215,11 +218,8 @@ class Encoding:
                 message["tool_calls"] = [call for _, call in calls]
             yield Sent(item=message, by_model=True, contents=(*thoughts, *texts, *calls))
 
-    def _tool_message(self, call: Entry, version: int, parts: Sequence[Part]) -> Sent:
-        contents = [content_of(_as_text(part), PARTS) for part in parts]
-        texts = [content["text"] for content in contents]
-        content = contents if self.listed else "\n".join(texts)
-        identity = wire_id(call.pair, CHAT_ID_LENGTH_MAX)
+    def _tool_message(self, identity: str, version: int, texts: Sequence[str]) -> Sent:
+        content = [*map(PARTS.of_text, texts)] if self.listed else "\n".join(texts)
         message = {"role": "tool", "tool_call_id": identity, "content": content}
         return Sent(item=message, by_model=False, contents=((version, message),))
 
@@ -247,23 +247,12 @@ def _call(entry: Entry, call: ToolCall) -> Json:
     return {**identity, "type": "function", "function": function}
 
 
-def _as_text(part: Part) -> TextPart:
-    """The text for a part within a tool message."""
-    if isinstance(part, TextPart):
-        return part
-    if content_of(part, PARTS)["type"] == "text":
-        return TextPart(text=content_of(part, PARTS)["text"])
-    return TextPart(text=f"{text_of_parts((part,))} {ELSEWHERE}")
+def _content(part: Part) -> Json:
+    return content_of(part, PARTS)
 
 
-def _moved(version: int, call: Entry, parts: Sequence[Part]) -> Iterator[tuple[int, Json]]:
-    """The parts of a result that are not text, for the user message."""
-    contents = [content_of(part, PARTS) for part in parts if not isinstance(part, TextPart)]
-    moved = [content for content in contents if content["type"] != "text"]
-    if moved:
-        named = f"[from the result of call {wire_id(call.pair, CHAT_ID_LENGTH_MAX)}]"
-        yield version, {"type": "text", "text": named}
-    yield from ((version, content) for content in moved)
+def _is_text(content: Json) -> bool:
+    return bool(content["type"] == "text")
 
 
 # Assembling a request.
@@ -332,7 +321,8 @@ def contents(
         elif isinstance(content, list):
             yield from ((role, part) for part in cast("list[Json]", content))
         elif isinstance(content, str) and content and message is head:
-            yield from ((role, {"type": "text", "text": text}) for text in _pieces(content))
+            texts = filter(None, content.split(SEPARATOR))  # the cache matches any prefix of them
+            yield from ((role, PARTS.of_text(text)) for text in texts)
         elif isinstance(content, str) and content:
             yield role, message
         yield from ((role, call) for call in message.get("tool_calls") or ())
@@ -355,11 +345,6 @@ def without_thinking(request: Json) -> Json:
 
 def _returns_thinking(model: Model) -> bool:
     return "between_tools" in model.thinking_modes
-
-
-def _pieces(content: str) -> Sequence[str]:
-    """The joined texts of a content, separately, because the cache matches any prefix of it."""
-    return [text for text in content.split(SEPARATOR) if text]
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
@@ -386,12 +371,8 @@ def _as_one(run: Sequence[Json]) -> Json:
     contents: list[Any] = [message["content"] for message in run]
     if all(isinstance(content, str) for content in contents):
         return {"role": "user", "content": SEPARATOR.join(contents)}
-    parts = (_listed(content) for content in contents)
-    return {"role": "user", "content": [part for content in parts for part in content]}
-
-
-def _listed(content: str | list[Json]) -> list[Json]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts = ([PARTS.of_text(c)] if isinstance(c, str) else c for c in contents)
+    return {"role": "user", "content": [*chain.from_iterable(parts)]}
 
 
 # Reading a response.

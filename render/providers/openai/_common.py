@@ -1,9 +1,8 @@
 """What the two APIs of OpenAI have in common: limits, prices, parts, tools, counting, calls, marks, the cache's view."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from json import loads
 from typing import Any, Final, cast
 
 import attrs
@@ -16,10 +15,10 @@ from render.providers._encoding import (
     DOCUMENT_TEXT,
     Returned,
     Scale,
+    is_object,
     misplaced,
     named,
     part_refusal,
-    returned,
     tool_name,
 )
 from render.providers._tool_definitions import Definition, definition_of
@@ -36,7 +35,7 @@ from render.providers.openai._constants import (
     REPLAYED,
     RUN,
 )
-from render.view._view import Entry, Group, Json
+from render.view._view import Json
 
 MINUTES_30: Final = 1_800
 HOURS_12: Final = 43_200
@@ -290,15 +289,11 @@ def opened(url: str) -> tuple[str, str]:
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:
     """Tokens of a definition in the form in which the model is documented to see it."""
-    return definition_tokens(definition_of(tool), counter)
-
-
-def definition_tokens(tool: Definition, counter: TokenCounter) -> int:
-    """Tokens of one tool definition, as far as the form sent to the model is known."""
-    if tool.other:
-        return counter.part(ProviderPart(value=tool.other))
-    named = counter.count(f"{tool.name}:{tool.description.removesuffix('.')}")
-    return FUNCTION_TOKENS + named + _schema_tokens(tool.schema, counter)
+    definition = definition_of(tool)
+    if definition.other:
+        return counter.part(ProviderPart(value=definition.other))
+    named = counter.count(f"{definition.name}:{definition.description.removesuffix('.')}")
+    return FUNCTION_TOKENS + named + _schema_tokens(definition.schema, counter)
 
 
 def _schema_tokens(schema: Json, counter: TokenCounter) -> int:
@@ -354,13 +349,7 @@ def scale_of(counter: TokenCounter) -> Scale:
     )
 
 
-def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
-    """For each call, in order: its entry, the version of the answer, and the parts of the answer."""
-    for answer in returned(group, notices):
-        yield answer.call, answer.version, marked_failed(answer)
-
-
-def marked_failed(found: Returned) -> Sequence[Part]:
+def marked_failed(found: Returned) -> tuple[Part, ...]:
     """The parts of an answer, which say so if the call failed."""
     if not found.failed:
         return found.parts
@@ -382,14 +371,6 @@ def arguments_of(call: ToolCall) -> str:
     return spelled(call.input)
 
 
-def is_object(text: str) -> bool:
-    """Whether a text is a JSON object."""
-    try:
-        return isinstance(loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def free_input(call: ToolCall) -> str | None:
     """The input of a call of a free-text tool; None for a call with arguments."""
     text: object = call.input.get(CUSTOM_INPUT)
@@ -402,17 +383,13 @@ def free_input(call: ToolCall) -> str | None:
 
 def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
     """The piece's items with cache marks."""
-    return [*_marked(piece, spots)][::-1]
-
-
-def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
-    """The items from last to first, because content that can carry marks comes after the model's own."""
-    place = len(piece.spots)
-    for item in reversed(piece.items):
+    items, place = list[Json](), len(piece.spots)
+    for item in reversed(piece.items):  # content that can carry marks comes after the model's own
         parts = _parts_in(item)
         place -= parts
         hits = {spot - place for spot in spots if place <= spot < place + parts}
-        yield _with_marks(item, hits) if hits else item
+        items.append(_with_marks(item, hits) if hits else item)
+    return items[::-1]
 
 
 def _parts_in(item: Json) -> int:

@@ -1,12 +1,11 @@
 """The rules that both of OpenAI's APIs have, of tools, calls, files, cache marks and limits."""
 
 from enum import Enum, unique
-from json import loads
 from typing import Final
 
 from blocks import is_web_url
 from render.policy._context import Model
-from render.providers._encoding import is_base64
+from render.providers._encoding import is_base64, is_object
 from render.providers._rules import Findings, Json, fields, matches, string
 from render.providers.openai._constants import IMAGE_MEDIA_TYPES, MARK, NAME, PICTURES_MAX
 
@@ -104,15 +103,8 @@ def check_call(call: Json, place: str, findings: Findings, *, is_free: bool) -> 
         findings.add(CommonRule.CALL_NAME, place, field="name")
     text: object = call.get("input" if is_free else "arguments")
     findings.size += len(string(text))
-    if not isinstance(text, str) or not (is_free or _is_object_text(text)):
+    if not isinstance(text, str) or not (is_free or is_object(text)):
         findings.add(CommonRule.ARGUMENTS, place, field="arguments")
-
-
-def _is_object_text(text: str) -> bool:
-    try:
-        return isinstance(loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def check_fields(known: Json, allowed: frozenset[str], place: str, findings: Findings) -> None:

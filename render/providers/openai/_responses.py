@@ -30,6 +30,7 @@ from render.providers._encoding import (
     Returned,
     Sent,
     assembled,
+    missed,
     others,
     piece_of,
     returned,
@@ -173,16 +174,9 @@ class Encoding:
             if item is not None:
                 said.append(Sent(item=item, by_model=True, contents=((entry.version, item),)))
             elif entry.place is Place.RESPONSE:
-                notices += self._missed(entry)
+                notices += missed(entry, keep_thinking=self.keep_thinking)
         notices.reverse()
         return said[::-1]
-
-    def _missed(self, entry: Entry) -> Iterator[str]:
-        """Notices for an entry that is not shown."""
-        if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
-            yield f"thinking that cannot be sent back is not shown: {entry.path}"
-        elif verbatim(entry.block) is not None:
-            yield f"a block that the provider refuses is not shown: {entry.path}"
 
     def _item(self, entry: Entry, answered: Container[str]) -> Json | None:
         match entry.block:

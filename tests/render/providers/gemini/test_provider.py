@@ -27,8 +27,7 @@ from blocks import (
 )
 from blocks.formats._message import Answer
 from render import PROVIDERS, provider_of, show
-from render.providers._tool_definitions import definition_of
-from render.providers.gemini._provider import definition_tokens, function_name, part_of, part_tokens
+from render.providers.gemini._provider import function_name, part_of, part_tokens, tool_tokens
 from tests import _builders as make
 from tests._builders import Ids, call, deep, prompt, result, said, steer, thought
 from tests._table import for_each
@@ -506,8 +505,8 @@ def test_tokens_of_a_part(part: dict[str, Any], tokens: int) -> None:
 
 def test_tokens_of_a_tool() -> None:
     tool = {"name": "a", "description": "bc", "parametersJsonSchema": {"type": "object"}}
-    assert definition_tokens(definition_of(tool), Letters()) == 8 + len('a\nbc\n{"type":"object"}')
-    assert definition_tokens(definition_of({"googleSearch": {}}), Letters()) == 3000
+    assert tool_tokens(tool, Letters()) == 8 + len('a\nbc\n{"type":"object"}')
+    assert tool_tokens({"googleSearch": {}}, Letters()) == 3000
 
 
 @for_each(("name", "tokens"), [("gemini-3.8-flash", 1_120), ("gemini-2.5-pro", 1_032)])

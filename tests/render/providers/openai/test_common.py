@@ -13,7 +13,6 @@ from blocks import DocumentPart, ImagePart, Part, ProviderPart, RangeCompacted, 
 from persistence import MemoryStore
 from persistence.sessions import read_session
 from render import PROVIDERS, Json, Model, Rendered, provider_of
-from render.providers._tool_definitions import definition_of
 from render.providers.openai._chat import PARTS as CHAT_PARTS
 from render.providers.openai._common import (
     CALL_TOKENS,
@@ -22,7 +21,7 @@ from render.providers.openai._common import (
     RESULT_TOKENS,
     content_of,
     content_tokens,
-    definition_tokens,
+    tool_tokens,
 )
 from render.providers.openai._responses import PARTS as RESPONSES_PARTS
 from tests import _builders as make
@@ -198,7 +197,7 @@ def test_a_tool_costs_its_names_and_its_descriptions_and_not_its_json() -> None:
 
 def _tokens(schema: Json) -> int:
     tool = {"type": "function", "name": "bash", "description": "Run.", "parameters": schema}
-    return definition_tokens(definition_of(tool), COUNTER)
+    return tool_tokens(tool, COUNTER)
 
 
 # What the prompt cache sees of a request, and what it charges: for each kind of OpenAI's models.
