@@ -589,6 +589,9 @@ _ENDS_MAX: Final = 40
 """The most trailing path components that are compared."""
 
 
+NOTHING_PROBED: Final[Mapping[CallId, Determinism]] = {}
+
+
 class _Read(NamedTuple):
     asked: int
     """Version of the call. Whatever returned before it had already taken effect."""
@@ -622,28 +625,19 @@ class _Writes:
         return max(self._anywhere, longer, shorter)
 
 
-@attrs.frozen
 class Drift:
     """What the entries of a view and the probes say about the sources of results; built once per view."""
 
-    entries: Sequence[Entry] = attrs.field(repr=False)
-    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
-    """The marks that probes found, by the call whose source was probed."""
-    _calls: dict[str, ToolCall] = attrs.field(factory=dict[str, ToolCall], init=False, repr=False)
-    """Calls by wire id."""
-    _same: dict[tuple[str, bytes], _Read] = attrs.field(
-        factory=dict[tuple[str, bytes], _Read], init=False, repr=False
-    )
-    """The newest read, by tool and arguments."""
-    _alike: dict[tuple[str, str, str], int] = attrs.field(
-        factory=dict[tuple[str, str, str], int], init=False, repr=False
-    )
-    """Version of the newest read, by tool, target and content hash."""
-    _writes: _Writes = attrs.field(factory=_Writes, init=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        answers = {e.pair: e for e in self.entries if e.place is Place.RESULT}
-        for entry in self.entries:
+    def __init__(
+        self, entries: Sequence[Entry], current: Mapping[CallId, Determinism] = NOTHING_PROBED
+    ) -> None:
+        self._current = current
+        self._calls: dict[str, ToolCall] = {}  # by wire id
+        self._same: dict[tuple[str, bytes], _Read] = {}  # the newest read, by tool and arguments
+        self._alike: dict[tuple[str, str, str], int] = {}  # the version, by tool, target and hash
+        self._writes = _Writes()
+        answers = {e.pair: e for e in entries if e.place is Place.RESULT}
+        for entry in entries:
             if isinstance(entry.block, ToolCall) and entry.pair:
                 self._calls[entry.pair] = entry.block
                 self._learn(entry.version, entry.block, answers.get(entry.pair))
@@ -665,7 +659,7 @@ class Drift:
         if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
             return True
         then = result.envelope.determinism
-        now = self.current.get(result.call_id)
+        now = self._current.get(result.call_id)
         if now is not None:
             return then.has_changed(now)
         return not self._was_seen_again(entry.version, call, result.envelope)

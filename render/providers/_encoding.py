@@ -23,7 +23,6 @@ import msgspec
 
 from blocks import (
     AssistantThinking,
-    Block,
     DocumentPart,
     ImagePart,
     Note,
@@ -70,37 +69,13 @@ DOCUMENT_TEXT: Final = "text/plain"
 # What an entry contributes to the user's message.
 
 
-def role_of(entry: Entry, roles: Collection[str]) -> str:
-    """The role under which an entry's parts are sent: that of the operator's message, if the provider has such a role
-    between the user's and the model's."""
-    role = entry.block.role if isinstance(entry.block, SystemMessage) else ""
-    return role if role in roles else "user"
+def is_blank(part: Part) -> bool:
+    """Whether it is a text of white space, which no provider takes."""
+    return isinstance(part, TextPart) and not part.text.strip()
 
 
-def user_parts(entry: Entry, notices: list[str]) -> Iterator[Part]:
-    """The parts that an entry shows in the user's message, without blank texts."""
+def _text(entry: Entry) -> str:
     block = entry.block
-    if entry.place is Place.LATE:
-        notices.append(f"a late result is shown as text: {entry.path}")
-    for text in _texts(entry, block):
-        if text.strip():
-            yield TextPart(text=text)
-    for part in _parts(entry, block):
-        if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield part
-
-
-def _texts(entry: Entry, block: Block) -> Sequence[str]:
-    if not isinstance(block, RangeSummary):
-        return (_text(entry, block),)
-    from render.summary._text import (
-        format_summary,  # here, because only a folded log has one
-    )
-
-    return (format_summary(block),)
-
-
-def _text(entry: Entry, block: Block) -> str:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
             is_carried = entry.place is Place.CARRIED
@@ -118,6 +93,10 @@ def _text(entry: Entry, block: Block) -> str:
         case ToolResult():
             late = f"result of call {block.call_id}, which came after it had been reported as interrupted"
             return f"[{late}]\n{text_of(block)}"
+        case RangeSummary():
+            from render.summary._text import format_summary  # only a folded log has one
+
+            return format_summary(block)
         case _:
             return text_of(block)
 
@@ -126,14 +105,14 @@ def _earlier(entry: Entry, text: str) -> str:
     return quoted("earlier-message", text, path=entry.path)
 
 
-def _parts(entry: Entry, block: Block) -> Sequence[Part]:
-    match block:
-        case UserPrompt() | UserFollowup() | UserSteer():
+def _parts(entry: Entry) -> Sequence[Part]:
+    match entry.block:
+        case UserPrompt(parts=parts) | UserFollowup(parts=parts) | UserSteer(parts=parts):
             if entry.place is Place.CARRIED:  # its text is already quoted
-                return [part for part in block.parts if not isinstance(part, TextPart)]
-            return block.parts
-        case UserAttachment():
-            return (block.part,)
+                return [part for part in parts if not isinstance(part, TextPart)]
+            return parts
+        case UserAttachment(part=part):
+            return (part,)
         case _:
             return ()
 
@@ -286,9 +265,7 @@ def returned(group: Group, notices: list[str]) -> list[Returned]:
             lost = (TextPart(text=INTERRUPTED),)
             answers.append(Returned(call=call, version=call.version, parts=lost, failed=True))
         else:
-            parts = tuple(
-                p for p in result.block.parts if not isinstance(p, TextPart) or p.text.strip()
-            )
+            parts = tuple(part for part in result.block.parts if not is_blank(part))
             parts, failed = parts or (TextPart(text=NO_OUTPUT),), result.block.is_error
             answers.append(Returned(call=call, version=result.version, parts=parts, failed=failed))
     return answers
@@ -342,8 +319,14 @@ def others(
     `answered` says whether there were calls, or the model said nothing; `roles` are those that the provider has for an
     operator's messages.
     """
-    entries = [entry for entry in group.entries if entry.place in OTHERS]
-    shown = [Other(e.version, role_of(e, roles), tuple(user_parts(e, notices))) for e in entries]
+    shown: list[Other] = []
+    for entry in (entry for entry in group.entries if entry.place in OTHERS):
+        if entry.place is Place.LATE:
+            notices.append(f"a late result is shown as text: {entry.path}")
+        role = entry.block.role if isinstance(entry.block, SystemMessage) else ""
+        parts = (TextPart(text=_text(entry)), *_parts(entry))
+        kept = tuple(part for part in parts if not is_blank(part))
+        shown.append(Other(entry.version, role if role in roles else "user", kept))
     early = any(
         other.parts and other.role == "user" and (not group.sealed or other.version <= group.sealed)
         for other in shown

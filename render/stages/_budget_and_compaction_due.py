@@ -159,7 +159,7 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
     Uses the same counts as the final request, so the probe and the request cannot disagree.
     """
     total = total_tokens(view, context)
-    if total > threshold_of(context):
+    if is_over(view, context):
         return None if _breaker_is_open(view, total, context) else "proactive"
     cold = context.policy.cold_ratio * min(budget_of(context), context.capacity)
     if total > cold and view.state.touched_at and is_cold(view, context):
@@ -522,7 +522,8 @@ def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
 
 def _part(entry: Entry, tokens: int) -> _Part:
     kinds = (kind for types, kind in _KINDS if isinstance(entry.block, types))
-    kind: PartKind = next(kinds, "block")
+    unknown: PartKind = "block"
+    kind = next(kinds, unknown)
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)

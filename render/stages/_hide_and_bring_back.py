@@ -23,7 +23,6 @@ from blocks import (
     ArtifactId,
     AssistantCompletion,
     AssistantThinking,
-    Block,
     BlockAppended,
     BlockId,
     BlocksHidden,
@@ -136,15 +135,10 @@ def stub(entry: Entry, tokens: int) -> str:
     block = entry.block
     if isinstance(block, AssistantThinking):
         return ""
-    hint = "" if is_sealed(block) else _hint(block)
+    line = "" if is_sealed(block) else text_of(block).strip().split("\n", 1)[0].strip()
+    hint = line if len(line) <= HINT_CHARACTERS else line[:HINT_CHARACTERS] + "…"
     about = f" starting {hint!r}" if hint else ""
     return f"[hidden: {tokens} tokens{about}; read back at {entry.path}]"
-
-
-def _hint(block: Block) -> str:
-    text = text_of(block).strip()
-    line = text.split("\n", 1)[0].strip()
-    return line if len(line) <= HINT_CHARACTERS else line[:HINT_CHARACTERS] + "…"
 
 
 def _tell(view: View, context: Context) -> View:

@@ -783,7 +783,10 @@ class View:
         if head is not None:
             return head
         version = self._known.version_of(key)
-        return self._entry(version) if version else None
+        if not version:
+            return None
+        group = self.groups[bisect_left(self.groups, version, key=attrgetter("last"))]
+        return group.entries[group.place_of(version)]
 
     @property
     def new_turn(self) -> TurnId:
@@ -829,10 +832,6 @@ class View:
     @property
     def _newest(self) -> int:
         return self.groups[-1].last if self.groups else 0
-
-    def _entry(self, version: int) -> Entry:
-        group = self.groups[bisect_left(self.groups, version, key=attrgetter("last"))]
-        return group.entries[group.place_of(version)]
 
     def settled(self) -> "View":
         """The view after its decisions are committed: the same, without decisions."""
