@@ -228,7 +228,7 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
+        scale = Scale(tokens=lambda content: content_tokens(content, self.counter))
         return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:

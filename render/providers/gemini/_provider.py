@@ -54,13 +54,13 @@ from render.providers._encoding import (
     NAME_LENGTH_MAX,
     Returned,
     Scale,
+    absence,
     behind,
     beside,
     by_role,
     is_base64,
     joined,
     misplaced,
-    missed,
     named,
     others,
     part_refusal,
@@ -183,7 +183,7 @@ class Encoding:
             heard += [(other.version, part_of(part)) for part in other.parts]
         sent = by_role({"model": said, "user": heard}, "model", "parts")
         scale = Scale(
-            tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
+            tokens=lambda part: part_tokens(part, self.counter),
             envelope=MESSAGE_TOKENS,
             kind=kind_of,
         )
@@ -195,7 +195,7 @@ class Encoding:
             if part is not None:
                 yield entry.version, part
             elif not _is_summary(entry.block):
-                notices += missed(entry, keep_thinking=self.keep_thinking)
+                notices += absence(entry, keep_thinking=self.keep_thinking)
 
     def _part(self, entry: Entry) -> Json | None:
         match entry.block:

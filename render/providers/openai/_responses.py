@@ -29,8 +29,8 @@ from render.providers._encoding import (
     Other,
     Returned,
     Sent,
+    absence,
     assembled,
-    missed,
     others,
     piece_of,
     returned,
@@ -174,7 +174,7 @@ class Encoding:
             if item is not None:
                 said.append(Sent(item=item, by_model=True, contents=((entry.version, item),)))
             elif entry.place is Place.RESPONSE:
-                notices += missed(entry, keep_thinking=self.keep_thinking)
+                notices += absence(entry, keep_thinking=self.keep_thinking)
         notices.reverse()
         return said[::-1]
 
