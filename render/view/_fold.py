@@ -12,7 +12,7 @@ functions below it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -283,7 +283,8 @@ class _Reducer:
                 if event.reason in LADDER and not event.redacted:
                     self._compacted = max(self._compacted, version)
             case BlocksRestored():
-                self._state = after_restore(self._state, event.blocks)
+                withheld = self._state.withheld
+                self._evolve(withheld={b: withheld[b] for b in withheld if b not in event.blocks})
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
                 self._rendered(version, event)
@@ -382,7 +383,9 @@ class _Reducer:
         """Begin a response: after the blocks that its request showed, and before later ones."""
         self._close()
         request, waiting = answered_of(said, self._state)
-        stale = is_stale(request, max(self._newest, self._rewritten))
+        newest = next((group.last for group in reversed(self._groups) if group.entries), 0)
+        # As far as a log without hashes of requests can tell: whether anything came or changed after its request.
+        stale = not request.sent and 0 < request.shown < max(newest, self._rewritten)
         before = self._groups.pop()
         index = before.meanwhile(request)
         if was_paused(before.entries[:index]) and not self._registry.is_calling:
@@ -404,11 +407,6 @@ class _Reducer:
         self._groups += [before] if before.entries else []
         self._registry.begin_group()
         return since
-
-    @property
-    def _newest(self) -> int:
-        """Version of the newest entry."""
-        return next((group.last for group in reversed(self._groups) if group.entries), 0)
 
     def _close(self) -> None:
         if self._joined:
@@ -437,13 +435,19 @@ class _Reducer:
             self._rewrite(version, min(changed))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
-        """Record blocks that may not be shown, and discard the prepared summaries that may quote them."""
+        """Record blocks that may not be shown, and discard the prepared summaries whose model saw one of them behind the
+        range; for blocks of the range itself, the key differs."""
         self._evolve(withheld={**self._state.withheld, **hidden})
         if self._prepared:
+            events = (*self._view.events_since_cut, *self._tape)
+            asked = {event.id: version for version, event in events}
             blocks = self._registry.blocks
-            kept = [version for block in hidden for version in blocks.get(block, ())]
-            events_since_cut = (*self._view.events_since_cut, *self._tape)
-            self._prepared = still_prepared(self._prepared, events_since_cut, kept)
+            versions = [version for block in hidden for version in blocks.get(block, ())]
+            self._prepared = tuple(
+                event
+                for event in self._prepared
+                if not any(event.cut <= version < asked.get(event.id, 0) for version in versions)
+            )
 
     def _rewrite(self, version: int, first: int) -> None:
         """Record that the block of version `first` is shown differently from now on."""
@@ -575,12 +579,6 @@ def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tupl
     return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
-def is_stale(request: Answered, changed: int) -> bool:
-    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
-    requests can tell; `changed` is the version of the last such change."""
-    return not request.sent and 0 < request.shown < changed
-
-
 def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
     """The calibration of a model, corrected by the real size of a request."""
     calibrations = before.calibrations
@@ -590,31 +588,6 @@ def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> Fold
     return replace(
         before,
         calibrations={**calibrations, event.model: new} if new != Calibration() else calibrations,
-    )
-
-
-def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
-    """The state after these blocks may be shown again."""
-    withheld = before.withheld
-    if withheld.keys().isdisjoint(blocks):
-        return before
-    return replace(
-        before, withheld={block: withheld[block] for block in withheld if block not in blocks}
-    )
-
-
-def still_prepared(
-    prepared: Collection[SummaryPrepared],
-    events_since_cut: Collection[Recorded],
-    hidden: Collection[int],
-) -> tuple[SummaryPrepared, ...]:
-    """The prepared summaries, without those whose model saw a block after the range that is hidden now; for blocks of
-    the range itself, the key differs. `hidden` has versions."""
-    asked = {event.id: version for version, event in events_since_cut}
-    return tuple(
-        event
-        for event in prepared
-        if not any(event.cut <= version < asked.get(event.id, 0) for version in hidden)
     )
 
 

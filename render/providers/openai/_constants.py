@@ -11,7 +11,6 @@ MARK: Final = SHAPES["openai.chat"].mark
 """The field of a content part that ends a prefix to be cached."""
 MARKS_WRITTEN_MAX: Final = 4
 """Marks of one request at which the cache is written; older marks are only looked up."""
-CACHE_TOKENS_MIN: Final = 1_024
 
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 PICTURES_MAX: Final = 500
