@@ -285,7 +285,7 @@ def summary_prompts(
         asked = asking.text(asking.before, is_apart=is_apart)
         tokens = live.tokens + context.counter.count(asked)
         if tokens + answer_tokens <= context.model.tokens_window and live.fits:
-            request = context.provider.extended(live.request(), asked)
+            request = context.provider.extended(live.request(), [asked])
             prompt = Prompt(
                 request=request, tokens=tokens, provider=context.provider, asking=asking
             )
@@ -316,7 +316,7 @@ def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with the written part after the earlier chunks."""
     asked = prompt.asking.text(so_far, is_apart=True, part=prompt.part)
     texts = (*prompt.texts[:-1], asked)
-    return attrs.evolve(prompt, request=prompt.provider.quoting(texts), texts=texts)
+    return attrs.evolve(prompt, request=prompt.provider.extended({}, texts), texts=texts)
 
 
 def without_thinking(prompt: Prompt) -> Prompt:
@@ -329,7 +329,7 @@ def _quoted_prompt(chunk: str, part: str, asking: Asking, context: Context) -> P
     count, provider = context.counter.count, context.provider
     texts = (chunk, asking.text(asking.before, is_apart=True, part=part))
     return Prompt(
-        request=provider.quoting(texts),
+        request=provider.extended({}, texts),
         tokens=sum(map(count, texts)),
         texts=texts,
         provider=provider,

@@ -113,7 +113,6 @@ def provider(violations: Violations, refuses: Refuses) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -566,14 +565,9 @@ def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json]
     return system, tools, messages
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added to the last message if that is the user's."""
-    return {**request, "messages": appended(request["messages"], [text])}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user message."""
-    return {"messages": appended([], texts)}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added to the last message if that is the user's."""
+    return {**request, "messages": appended(request.get("messages", []), texts)}
 
 
 def without_thinking(request: Json) -> Json:

@@ -105,7 +105,6 @@ def provider(violations: Violations) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -403,14 +402,12 @@ def contents(
         yield from ((role, part) for part in content.get("parts") or ())
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added to the last content if that is the user's."""
-    return {**request, "contents": appended(request["contents"], [text])}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user content."""
-    return {"contents": [_said(texts)], "config": {}}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added to the last content if that is the user's."""
+    return {
+        "contents": appended(request.get("contents", []), texts),
+        "config": request.get("config", {}),
+    }
 
 
 def without_thinking(request: Json) -> Json:

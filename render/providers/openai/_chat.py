@@ -97,7 +97,6 @@ def provider(violations: Violations) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -328,14 +327,9 @@ def contents(
         yield from ((role, call) for call in message.get("tool_calls") or ())
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added to the last message if that is the user's."""
-    return {**request, "messages": appended(request["messages"], [text])}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user message."""
-    return {"messages": appended([], texts)}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added to the last message if that is the user's."""
+    return {**request, "messages": appended(request.get("messages", []), texts)}
 
 
 def without_thinking(request: Json) -> Json:

@@ -24,7 +24,7 @@ from render.providers._rules import (
     fields,
     is_number,
     is_readable,
-    items,
+    placed,
     text,
 )
 from render.providers.openai._common_rules import (
@@ -51,10 +51,10 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     findings = Findings()
     if not is_readable(request, _SHAPES, CommonRule.SHAPE, findings):
         return tuple(findings.violations)
-    tools = [(f"tools.{n}", tool) for n, tool in enumerate(items(request.get("tools")))]
-    names = [(place, _check_tool(tool, place, findings)) for place, tool in tools]
-    listed = enumerate(items(request.get("messages")))
-    messages = [_read_message(message, f"messages.{n}", findings) for n, message in listed]
+    tools = placed(request.get("tools"), "tools")
+    names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
+    listed = placed(request.get("messages"), "messages")
+    messages = [_read_message(message, place, findings) for message, place in listed]
     if not messages:
         findings.add(Rule.NO_MESSAGES, "messages")
     check_names(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
@@ -173,9 +173,8 @@ def _read_calls(calls: object, place: str, findings: Findings) -> Sequence[str]:
         findings.add(CommonRule.SHAPE, place, "an array", field="tool_calls")
     elif calls == []:
         findings.add(Rule.CALLS_EMPTY, place, field="tool_calls")
-    listed = cast("list[object]", calls) if isinstance(calls, list) else []
-    ids = [_read_call(call, f"{place}.tool_calls.{n}", findings) for n, call in enumerate(listed)]
-    return [each for each in ids if each]
+    listed = placed(cast("object", calls), f"{place}.tool_calls")
+    return [each for call, at in listed if (each := _read_call(call, at, findings))]
 
 
 def _read_call(call: object, place: str, findings: Findings) -> str:
@@ -206,8 +205,8 @@ def _check_content(content: object, role: str, place: str, findings: Findings) -
     elif not content:
         findings.add(Rule.CONTENT_EMPTY, place, field="content")
     else:
-        for n, part in enumerate(cast("Sequence[object]", content)):
-            _check_part(part, role, f"{place}.content.{n}", findings)
+        for part, at in placed(cast("object", content), f"{place}.content"):
+            _check_part(part, role, at, findings)
 
 
 def _check_part(part: object, role: str, place: str, findings: Findings) -> None:

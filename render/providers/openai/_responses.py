@@ -87,7 +87,6 @@ def provider(violations: Violations) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -324,14 +323,9 @@ def contents(
             yield role, item
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added as a message."""
-    return {**request, "input": [*request["input"], _said(text)]}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user message."""
-    return {"input": [_said(*texts)]}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added as one message."""
+    return {**request, "input": [*request.get("input", ()), _said(*texts)]}
 
 
 def without_thinking(request: Json) -> Json:

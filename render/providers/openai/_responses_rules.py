@@ -28,6 +28,7 @@ from render.providers._rules import (
     is_number,
     is_readable,
     items,
+    placed,
     string,
 )
 from render.providers.openai._common_rules import (
@@ -59,12 +60,12 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     findings = Findings()
     if not is_readable(request, _SHAPES, CommonRule.SHAPE, findings):
         return tuple(findings.violations)
-    tools = [(f"tools.{n}", tool) for n, tool in enumerate(items(request.get("tools")))]
-    names = [(place, _check_tool(tool, place, findings)) for place, tool in tools]
+    tools = placed(request.get("tools"), "tools")
+    names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
     sent: object = request.get("input")
     if isinstance(sent, str):
         sent = [{"role": "user", "content": sent}]
-    read = [_read_item(item, f"input.{n}", findings) for n, item in enumerate(items(sent))]
+    read = [_read_item(item, place, findings) for item, place in placed(sent, "input")]
     if not read:
         findings.add(Rule.NO_INPUT, "input")
     check_names(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
@@ -203,8 +204,7 @@ def _check_parts(content: object, role: str, place: str, name: str, findings: Fi
         return
     if not content:
         findings.add(Rule.CONTENT_EMPTY, place, name, field=name)
-    for n, part in enumerate(cast("Sequence[object]", content)):
-        at = f"{place}.{name}.{n}"
+    for part, at in placed(cast("object", content), f"{place}.{name}"):
         fields = findings.object_at(part, at, CommonRule.SHAPE)
         if fields is None:
             continue
@@ -260,8 +260,8 @@ def _more_tools(item: Json, place: str, findings: Findings) -> None:
     if not isinstance(tools, list):
         findings.add(CommonRule.SHAPE, place, "an array", field="tools")
         return
-    for n, tool in enumerate(cast("Sequence[object]", tools)):
-        _check_tool(tool, f"{place}.tools.{n}", findings)
+    for tool, at in placed(cast("object", tools), f"{place}.tools"):
+        _check_tool(tool, at, findings)
 
 
 _call_has_id: Final = field(

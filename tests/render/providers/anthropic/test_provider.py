@@ -65,12 +65,14 @@ def test_without_thinking_everything_else_stays_and_no_message_is_empty() -> Non
 
 def test_a_request_is_extended_behind_everything_and_quotes_in_one_message() -> None:
     request = {"system": [make.text("be brief")], "messages": talk(make.text("hm"))}
-    extended = PROVIDER.extended(request, "sum up")
+    extended = PROVIDER.extended(request, ["sum up"])
     assert extended["system"] == request["system"]
     assert extended["messages"][:-1] == request["messages"][:-1]
     assert extended["messages"][-1]["content"] == [make.text("and?"), make.text("sum up")]
     both = [make.text("one"), make.text("two")]
-    assert PROVIDER.quoting(["one", "two"]) == {"messages": [{"role": "user", "content": both}]}
+    assert PROVIDER.extended({}, ["one", "two"]) == {
+        "messages": [{"role": "user", "content": both}]
+    }
 
 
 def test_a_request_has_what_there_is() -> None:

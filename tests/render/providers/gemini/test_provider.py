@@ -111,8 +111,8 @@ def test_the_user_speaks_first_and_instructions_join_the_last_content() -> None:
         {"role": "user", "parts": [{"text": "[continue]"}, {"text": "a"}, {"text": "b"}]},
     ]
     assert PROVIDER.messages([], [], []) == [MIDWAY]
-    request = PROVIDER.quoting(["a", "b"])
-    extended = PROVIDER.extended(request, "Summarise.")
+    request = PROVIDER.extended({}, ["a", "b"])
+    extended = PROVIDER.extended(request, ["Summarise."])
     assert extended["contents"][0]["parts"] == [{"text": t} for t in ("a", "b", "Summarise.")]
     assert len(request["contents"][0]["parts"]) == 2
     assert PROVIDER.violations(extended, MODEL) == ()

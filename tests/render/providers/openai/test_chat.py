@@ -75,7 +75,9 @@ def test_the_user_speaks_first_and_never_twice_in_a_row() -> None:
         {"role": "user", "content": "[continue]\n\na\n\nb"},
     ]
     assert PROVIDER.messages([], [], []) == [MIDWAY]
-    assert PROVIDER.quoting(["a", "b"]) == {"messages": [{"role": "user", "content": "a\n\nb"}]}
+    assert PROVIDER.extended({}, ["a", "b"]) == {
+        "messages": [{"role": "user", "content": "a\n\nb"}]
+    }
 
 
 @for_each("model", [CHAT, LOCAL], ids=lambda model: model.name)
@@ -83,7 +85,7 @@ def test_an_instruction_joins_the_users_last_message(model: Model) -> None:
     timeline = make.open_timeline(model=model)
     timeline.user("Go.")
     live = timeline.render().request()
-    extended = PROVIDER.extended(live, "Summarise.")
+    extended = PROVIDER.extended(live, ["Summarise."])
     assert len(extended["messages"]) == len(live["messages"])
     assert "Go." in str(extended["messages"][-1])
     assert "Summarise." in str(extended["messages"][-1])

@@ -64,9 +64,9 @@ def test_nothing_is_stored_on_the_server() -> None:
 def test_texts_come_last_each_in_a_message_of_its_own() -> None:
     midway = text("[the beginning of this conversation is missing]")
     assert PROVIDER.messages([], [], ["a", "b"]) == [midway, text("a"), text("b")]
-    request = PROVIDER.extended({"input": [text("a")], "store": False}, "b")
+    request = PROVIDER.extended({"input": [text("a")], "store": False}, ["b"])
     assert request == {"input": [text("a"), text("b")], "store": False}
-    assert PROVIDER.quoting(["a", "b"])["input"][0]["content"] == [
+    assert PROVIDER.extended({}, ["a", "b"])["input"][0]["content"] == [
         {"type": "input_text", "text": "a"},
         {"type": "input_text", "text": "b"},
     ]
@@ -139,7 +139,7 @@ def test_a_summary_is_asked_for_behind_the_live_prompt_and_its_cache() -> None:
     timeline = make.open_timeline(model=MARKED)
     timeline.user("Go.")
     live = timeline.render(system="You help.").request()
-    extended = PROVIDER.extended(live, "Summarise.")
+    extended = PROVIDER.extended(live, ["Summarise."])
     assert extended["input"][:-1] == live["input"]
     assert {k: v for k, v in extended.items() if k != "input"} == {
         k: v for k, v in live.items() if k != "input"
