@@ -242,8 +242,8 @@ class Returned:
 class Scale:
     """How the tokens of contents are counted."""
 
-    tokens: Callable[[Json], int]
-    """The tokens of a content."""
+    tokens: Callable[[Sequence[Json]], Iterable[int]]
+    """The tokens of each content."""
     envelope: int = 0
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
@@ -370,10 +370,12 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
-    spots = tuple([spot for each in sent for spot in _spots(each, scale)])
+    contents = [content for each in sent for _, content in each.contents]
+    sizes = iter(scale.tokens(contents))
+    spots = tuple([spot for each in sent for spot in _spots(each, scale, sizes)])
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
     return Piece(
-        contents=tuple([content for each in sent for _, content in each.contents]),
+        contents=tuple(contents),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
@@ -384,11 +386,11 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     )
 
 
-def _spots(sent: Sent, scale: Scale) -> Iterator[Spot]:
+def _spots(sent: Sent, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens = envelope + scale.tokens(content)
+        tokens = envelope + next(sizes)
         kind = scale.said * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0

@@ -227,7 +227,7 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        scale = Scale(tokens=lambda content: content_tokens(content, self.counter))
+        scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
         return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:

@@ -182,7 +182,7 @@ class Encoding:
             heard += [(other.version, part_of(part)) for part in other.parts]
         sent = by_role({"model": said, "user": heard}, "model", "parts")
         scale = Scale(
-            tokens=lambda part: part_tokens(part, self.counter),
+            tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
             envelope=MESSAGE_TOKENS,
             kind=kind_of,
         )

@@ -343,7 +343,7 @@ mark."""
 def scale_of(counter: TokenCounter) -> Scale:
     """How the tokens of contents are counted, for either API."""
     return Scale(
-        tokens=lambda content: content_tokens(content, counter),
+        tokens=lambda contents: [content_tokens(content, counter) for content in contents],
         envelope=MESSAGE_TOKENS,
         said="said ",  # cannot carry a mark; see `UNMARKABLE`
     )
