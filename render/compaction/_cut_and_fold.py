@@ -428,7 +428,8 @@ def compaction_event(
     written = replace(
         summary_block(view, fold, summary.summary, context), degraded=summary.degraded
     )
-    naming = _naming(view, fold.folded)
+    naming = view.compaction.naming if view.compaction else Naming()
+    naming.skip((entry.version, entry.source) for entry in fold.folded)
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
@@ -486,13 +487,6 @@ def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:
         return max(ordinals) + 1 if all(ordinals) else 0
     is_older = head is not None and head.event.state.turn == summary.turn
     return 0 if is_older else 1
-
-
-def _naming(view: View, folded: Sequence[Entry]) -> Naming:
-    """The naming state after every folded block."""
-    naming = view.compaction.naming if view.compaction else Naming()
-    naming.skip((entry.version, entry.source) for entry in folded)
-    return naming
 
 
 # The range that fits.

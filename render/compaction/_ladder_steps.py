@@ -393,7 +393,8 @@ def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
         gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, kept)]
         missing -= sum(tokens for _, tokens in gone)
         span += gone
-        if span and (not gone or _is_seen(group, kept)):
+        stays = any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
+        if span and (not gone or stays):
             yield span
             span = []
     if span:
@@ -409,11 +410,6 @@ def may_go(entry: Entry) -> bool:
     is_there = entry.replacement != "" and entry.dropped is None
     is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
     return is_there and (entry.place in _GONE or is_notice)
-
-
-def _is_seen(group: Group, kept: set[str]) -> bool:
-    """Whether a part of the group stays in the prompt, so that the run must end here."""
-    return any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
 
 
 def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:

@@ -13,9 +13,9 @@ import binascii
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from json import loads
-from operator import eq, itemgetter
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -275,7 +275,6 @@ def beside(
     found: Returned,
     identity: str,
     as_content: Callable[[Part], Json],
-    is_text: Callable[[Json], bool],
     elsewhere: str,
 ) -> tuple[list[str], list[tuple[int, Json]]]:
     """For an API whose results hold only text: the texts of a result, in which `elsewhere` marks each part that is none,
@@ -283,7 +282,7 @@ def beside(
     texts, parts = list[str](), list[Json]()
     for part in found.parts:
         content = as_content(part)
-        if is_text(content):
+        if "text" in content and content.get("type", "text") == "text":
             texts.append(content["text"])
         else:
             texts.append(f"{text_of_parts((part,))} {elsewhere}")
@@ -428,13 +427,23 @@ def assembled(
     return list(chain.from_iterable(parts))
 
 
-def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> list[Json]:
-    """The messages with adjacent ones of the same role joined; other messages stay the same objects."""
+def joined(
+    messages: list[Json], as_one: Callable[[Sequence[Json]], Json], only: str = ""
+) -> list[Json]:
+    """The messages with adjacent ones of the same role (or of the role `only`) joined; other messages stay the same
+    objects."""
     roles = [message["role"] for message in messages]
-    if not any(map(eq, roles, roles[1:])):
+    pairs = pairwise(roles)
+    if not ((only, only) in pairs if only else any(before == after for before, after in pairs)):
         return messages
     runs = (list(run) for _, run in groupby(messages, itemgetter("role")))
-    return [run[0] if len(run) == 1 else as_one(run) for run in runs]
+    return [
+        message
+        for run in runs
+        for message in (
+            [as_one(run)] if len(run) > 1 and run[0]["role"] == (only or run[0]["role"]) else run
+        )
+    ]
 
 
 def behind(

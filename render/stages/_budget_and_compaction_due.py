@@ -6,6 +6,7 @@ or no compaction can bring it below its target, `cannot_fit` says which parts ar
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
@@ -445,7 +446,9 @@ def cannot_fit(
         misfit = _misfit("over_limit", excess, parts, sizes, fixed)
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
-        parts = _pinned(_encoded(shown.groups, pieces))
+        groups = _encoded(shown.groups, pieces)
+        notes = (part for part in parts_of(groups) if part.kind == "note")
+        parts = chain(notes, _open(groups))  # what no compaction can fold
         return _misfit("fixed_over_target", fixed - target, parts, sizes, fixed)
     return None
 
@@ -528,12 +531,6 @@ def _part(entry: Entry, tokens: int) -> _Part:
         return _Part(kind, entry.name, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
     return _Part(kind, entry.name, tokens, max(tokens - left, 0))
-
-
-def _pinned(groups: Sequence[_Encoded]) -> Iterator[_Part]:
-    """As `parts_of`, for the blocks that no compaction can fold: notes and open calls."""
-    yield from (part for part in parts_of(groups) if part.kind == "note")
-    yield from _open(groups)
 
 
 def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:

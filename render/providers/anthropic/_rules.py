@@ -334,16 +334,11 @@ def _check_block(block: object, kinds: Checks, place: str, findings: Findings) -
     if kind not in kinds:
         findings.add(Rule.UNKNOWN_BLOCK, place, kind)
         return ""
-    _check_fields(fields, kind, place, findings)
+    for name in sorted(fields.keys() - KNOWN_FIELDS.get(kind, fields.keys())):
+        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}")
     for check in kinds[kind]:
         check(fields, place, findings)
     return kind
-
-
-def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
-    """Check that a block of a common kind has no other fields than the API knows."""
-    for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
-        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}")
 
 
 def _check_mark(thing: Json, place: str, findings: Findings) -> None:

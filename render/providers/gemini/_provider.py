@@ -174,7 +174,7 @@ class Encoding:
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
         results = returned(group, notices)
-        split = [beside(r, wire_id(r.call.pair), part_of, _is_text, ELSEWHERE) for r in results]
+        split = [beside(r, wire_id(r.call.pair), part_of, ELSEWHERE) for r in results]
         pairs = zip(results, split, strict=True)
         heard = [(result.version, _response(result, texts)) for result, (texts, _) in pairs]
         heard += chain.from_iterable(parts for _, parts in split)
@@ -201,7 +201,11 @@ class Encoding:
             case AssistantThinking() as thinking:
                 return _sealed(thinking.provider) if self.keep_thinking else None
             case ToolCall() as call:
-                return {**_call(entry, call), **self._signature(call.provider)}
+                named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
+                return {
+                    "functionCall": {**named, "args": call.input},
+                    **self._signature(call.provider),
+                }
             case AssistantCompletion(text=text) as block if text.strip():
                 return {"text": text, **self._signature(block.provider)}
             case OpaqueBlock() as block if (own := _own(block)) is not None:
@@ -225,10 +229,6 @@ def _is_summary(block: Block) -> bool:
     return isinstance(block, AssistantThinking) and block.provider.get("thought") is True
 
 
-def _is_text(part: Json) -> bool:
-    return "text" in part
-
-
 def _sealed(own: Json) -> Json | None:
     """A thought as the model sent it; None if it is not signed."""
     if not _is_signature(own.get(SIGNATURE)) or not isinstance(own.get("text"), str):
@@ -245,11 +245,6 @@ def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
             yield version, {SIGNATURE: UNSIGNED, **part}
         else:
             yield version, part
-
-
-def _call(entry: Entry, call: ToolCall) -> Json:
-    named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
-    return {"functionCall": {**named, "args": call.input}}
 
 
 def _response(found: Returned, texts: Sequence[str]) -> Json:

@@ -18,7 +18,6 @@ from blocks import (
     BlockId,
     MisuseError,
     OpaqueBlock,
-    Part,
     ToolCall,
     TurnId,
     in_words,
@@ -40,6 +39,7 @@ from render.providers._encoding import (
     assembled,
     behind,
     beside,
+    joined,
     others,
     piece_of,
     returned,
@@ -173,7 +173,7 @@ class Encoding:
         for answer in returned(group, notices):
             result = attrs.evolve(answer, parts=marked_failed(answer))
             identity = wire_id(answer.call.pair, CHAT_ID_LENGTH_MAX)
-            texts, parts = beside(result, identity, _content, _is_text, ELSEWHERE)
+            texts, parts = beside(result, identity, partial(content_of, forms=PARTS), ELSEWHERE)
             results.append(self._tool_message(identity, answer.version, texts))
             heard += [("user", part) for part in parts]
         alone = bool(results) or not said
@@ -246,14 +246,6 @@ def _call(entry: Entry, call: ToolCall) -> Json:
     return {**identity, "type": "function", "function": function}
 
 
-def _content(part: Part) -> Json:
-    return content_of(part, PARTS)
-
-
-def _is_text(content: Json) -> bool:
-    return bool(content["type"] == "text")
-
-
 # Assembling a request.
 
 
@@ -273,14 +265,14 @@ def prefix(
 def messages(
     pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
 ) -> list[Json]:
-    """Messages, beginning with the user's; adjacent user messages are joined.
+    """Messages, beginning with the user's; adjacent user messages are joined, for templates that require alternating roles.
 
     Messages without a mark are the pieces' own objects and must not be changed.
     """
     messages = assembled(pieces, marks, marked)
     if not messages or messages[0]["role"] not in HEARD:
         messages.insert(0, {"role": "user", "content": MIDWAY})
-    return appended(_joined(messages), texts)
+    return appended(joined(messages, _as_one, only="user"), texts)
 
 
 def request(
@@ -347,20 +339,6 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
     return behind(messages, said, _as_one) if texts else messages
 
 
-def _joined(messages: list[Json]) -> list[Json]:
-    """The messages with adjacent user messages joined, for templates that require alternating roles; all
-    other messages stay the same objects."""
-    roles = "".join([message["role"][0] for message in messages])
-    if "uu" not in roles:
-        return messages
-    runs = ((role, list(run)) for role, run in groupby(messages, itemgetter("role")))
-    return [
-        message
-        for role, run in runs
-        for message in ([_as_one(run)] if role == "user" and len(run) > 1 else run)
-    ]
-
-
 def _as_one(run: Sequence[Json]) -> Json:
     contents: list[Any] = [message["content"] for message in run]
     if all(isinstance(content, str) for content in contents):
@@ -405,11 +383,7 @@ def _check(message: Any, where: str) -> None:
         raise MisuseError(f"{where}: tool_calls must be a list, not {in_words(calls)}")
     if fields.get("function_call"):
         raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
-    for number, call in enumerate(items(calls)):
-        _check_call(obj(call), f"{where}.tool_calls.{number}")
-
-
-def _check_call(call: Json, where: str) -> None:
-    inner = obj(call.get("function")) or obj(call.get("custom"))
-    check_name(call, "id", where)
-    check_name(inner, "name", where)
+    for number, call in enumerate(map(obj, items(calls))):
+        place = f"{where}.tool_calls.{number}"
+        check_name(call, "id", place)
+        check_name(obj(call.get("function")) or obj(call.get("custom")), "name", place)

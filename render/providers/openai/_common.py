@@ -250,7 +250,8 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
         case "reasoning" if "text" in content:
             return counter.count(string(content["text"]))
         case "reasoning" | "compaction":
-            return _sealed_tokens(content)
+            sealed = len(string(content.get("encrypted_content"))) * 3 // 4
+            return max(sealed - _SEALED, 0) // _CHARACTERS_A_TOKEN
         case "input_image" | "image_url" | "input_file" | "file":
             return counter.part(picture_of(content))
         case "computer_call_output":
@@ -320,11 +321,6 @@ def _output_tokens(output: object, counter: TokenCounter) -> int:
     if isinstance(output, str):
         return counter.count(output)
     return sum(content_tokens(part, counter) for part in items(output))
-
-
-def _sealed_tokens(item: Json) -> int:
-    sealed = len(string(item.get("encrypted_content"))) * 3 // 4
-    return max(sealed - _SEALED, 0) // _CHARACTERS_A_TOKEN
 
 
 # Encoding: failed calls, arguments of calls, cache marks.
