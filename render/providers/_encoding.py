@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import sha256
 from itertools import chain, groupby, pairwise
 from json import loads
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import Final
 
 import attrs
@@ -433,8 +433,8 @@ def joined(
     """The messages with adjacent ones of the same role (or of the role `only`) joined; other messages stay the same
     objects."""
     roles = [message["role"] for message in messages]
-    pairs = pairwise(roles)
-    if not ((only, only) in pairs if only else any(before == after for before, after in pairs)):
+    alike = (only, only) in pairwise(roles) if only else any(map(eq, roles, roles[1:]))
+    if not alike:
         return messages
     runs = (list(run) for _, run in groupby(messages, itemgetter("role")))
     return [
