@@ -318,18 +318,19 @@ def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterato
         ends = [(each.first, each.last)]
         if each.entry:
             ends.append((each.entry.first, each.entry.last))
-        if versions != sorted(versions) or set(ends) != {(versions[0], versions[-1])}:
+        if versions != sorted(versions) or set(ends) != {(min(versions), max(versions))}:
             yield f"its blocks are not in log order, or not those of versions {ends[0]}"
         if not each.replacement.strip():
             yield f"the replacement for {in_words(each.blocks[0])} is empty"
     results = {found.entry.block.id: found for found in scope.answers()}
     for each in proposals:
+        first = each.blocks[0]
         if each.action == "drop":
             continue
-        if each.blocks[0] not in results or len(each.blocks) > 1:
-            yield f"{in_words(each.blocks[0])} is not a visible tool result"
+        if first not in results or len(each.blocks) > 1:
+            yield f"{in_words(first)} is not a visible tool result"
         elif each.action == "externalize":
-            yield from _faults_of_artifact(each, results[each.blocks[0]], scope.context)
+            yield from _faults_of_artifact(each, results[first], scope.context)
     dropped = (block for each in proposals if each.action == "drop" for block in each.blocks)
     yield from _faults_of_drop([entries[block] for block in dropped])
 

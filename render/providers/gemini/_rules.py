@@ -238,8 +238,8 @@ def _read_content(content: object, place: str, findings: Findings) -> _Content:
         findings.add(Rule.SHAPE, place, "an array", field="parts")
     elif not parts:
         findings.add(Rule.PARTS_EMPTY, place, field="parts")
-    listed = [(fields(part), part, at) for part, at in placed(parts, f"{place}.parts")]
-    kinds = [(_check_part(part, role, at, findings), read) for read, part, at in listed]
+    listed = placed(cast("object", parts), f"{place}.parts")
+    kinds = [(_check_part(part, role, at, findings), fields(part)) for part, at in listed]
     return _Content(
         place=place,
         role=role,
