@@ -40,7 +40,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    ENCRYPTED,
     BlocksHidden,
     CallId,
     Determinism,
@@ -69,9 +68,7 @@ from render.compaction._ladder_steps import (
     RUNGS,
     Found,
     RungScope,
-    artifact_of,
     may_go,
-    sensitivity_of,
 )
 from render.policy._context import Context
 from render.policy._policy import Rung, RungName
@@ -336,14 +333,13 @@ def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterato
 
 
 def _faults_of_artifact(proposal: Proposal, found: Found, context: Context) -> Iterator[str]:
-    block, sensitivity = in_words(proposal.blocks[0]), sensitivity_of(found.result, found.policy)
-    wanted = artifact_of(found.result), found.entry.path, sensitivity
+    block = in_words(proposal.blocks[0])
+    wanted = found.artifact, found.entry.path, found.sensitivity
     named = proposal.artifact, proposal.path, proposal.sensitivity
     if named != wanted or images_of(found.result):
         yield f"{block} does not match the artifact, path or sensitivity in the proposal"
-    is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
-    if not (is_kept or context.can_encrypt):
-        yield f"{block} is {sensitivity}, and there are no keys"
+    if not found.may_be_stored(context):
+        yield f"{block} is {found.sensitivity}, and there are no keys"
 
 
 def _faults_of_drop(dropped: Sequence[Entry]) -> Iterator[str]:

@@ -89,7 +89,30 @@ class Found:
     @property
     def durability(self) -> Durability:
         """The policy's durability, or else the one the tool declared."""
-        return durability_of(self.result, self.policy)
+        return self.policy.durability or self.result.envelope.durability
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The policy's sensitivity, or else the one the tool declared."""
+        return self.policy.sensitivity or self.result.envelope.sensitivity
+
+    @property
+    def key_fields(self) -> dict[str, Any]:
+        """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
+        wanted = self.policy.key_fields
+        chosen = fields_in(text_of(self.result), wanted) if wanted else {}
+        return {**chosen, **self.result.envelope.key_fields}
+
+    @property
+    def artifact(self) -> ArtifactId:
+        """The id of the artifact that holds the result's content, or would hold it."""
+        content = text_of(self.result).encode(errors="surrogatepass")
+        return self.result.artifact or artifact_id(content)
+
+    def may_be_stored(self, context: Context) -> bool:
+        """Whether the artifact store has its content, or may take it."""
+        is_kept = bool(self.result.artifact) or self.sensitivity not in ENCRYPTED
+        return is_kept or context.can_encrypt
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -254,11 +277,8 @@ def _may_move(found: Found, context: Context) -> bool:
     own = found.policy.externalize_tokens
     if found.tokens < (context.policy.externalize_tokens if own is None else own):
         return False
-    if found.durability == "ephemeral":  # may be cleared instead, so not worth storing
-        return False
-    sensitivity = sensitivity_of(found.result, found.policy)
-    is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
-    return is_kept or context.can_encrypt
+    # What is ephemeral may be cleared instead, so it is not worth storing.
+    return found.durability != "ephemeral" and found.may_be_stored(context)
 
 
 def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
@@ -269,18 +289,17 @@ def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
 
 def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int) -> Proposal:
     context, policy = scope.context, scope.context.policy
-    text, artifact = text_of(found.entry.opened or found.result), artifact_of(found.result)
+    text = text_of(found.entry.opened or found.result)
     target = tool_target(found.call.input, found.result.envelope)
     about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
-    sensitivity = sensitivity_of(found.result, found.policy)
-    if sensitivity in ENCRYPTED or policy.artifact_seconds:
+    if found.sensitivity in ENCRYPTED or policy.artifact_seconds:
         way_back = AT.format(found.entry.path)
     else:
         tool = offered("read_artifact", context)
-        way_back = (CALL if tool else NAME).format(tool=tool, artifact=artifact)
+        way_back = (CALL if tool else NAME).format(tool=tool, artifact=found.artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
-    if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
+    if found.sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
         around = excerpts_of(found.entry, used.keys(), policy.pointer_tokens)
     pointer = f"{line}\n{around}" if around else line
     return scope.replace(
@@ -288,15 +307,10 @@ def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int)
         found,
         pointer,
         f"{found.tokens} tokens",
-        artifact=artifact,
+        artifact=found.artifact,
         path=found.entry.path,
-        sensitivity=sensitivity,
+        sensitivity=found.sensitivity,
     )
-
-
-def artifact_of(result: ToolResult) -> ArtifactId:
-    """The id of the artifact that holds the result's content, or would hold it."""
-    return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))
 
 
 # Summarize: everything before a cut; `_cut_and_fold` says which cut, `_computed_summary` what the summary holds.
@@ -489,22 +503,6 @@ HEAD_CHARACTERS: Final = 3
 """Characters per token for the beginning of a text in which no identifier was found."""
 
 
-def durability_of(result: ToolResult, policy: ToolPolicy) -> Durability:
-    """The policy's durability, or else the one the tool declared."""
-    return policy.durability or result.envelope.durability
-
-
-def sensitivity_of(result: ToolResult, policy: ToolPolicy) -> Sensitivity:
-    """The policy's sensitivity, or else the one the tool declared."""
-    return policy.sensitivity or result.envelope.sensitivity
-
-
-def key_fields_of(result: ToolResult, policy: ToolPolicy) -> dict[str, Any]:
-    """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
-    wanted = fields_in(text_of(result), policy.key_fields) if policy.key_fields else {}
-    return {**wanted, **result.envelope.key_fields}
-
-
 def placeholder(found: Found, tokens_max: int, count: Callable[[str], int]) -> str:
     """The text that replaces a cleared result, in at most `tokens_max` tokens if possible.
 
@@ -522,7 +520,7 @@ def _versions(found: Found) -> Iterator[str]:
     call = f"{found.call.name} {target}".strip()
     short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
     outcome, error = found.result.envelope.outcome, _error(found.result)
-    for fields in _fewer(key_fields_of(found.result, found.policy)):
+    for fields in _fewer(found.key_fields):
         yield _cleared_line(found, call, outcome, fields, error)
     yield _cleared_line(found, call, outcome, error)
     yield _cleared_line(found, call, outcome)
