@@ -46,12 +46,12 @@ from render.stages._hide_and_bring_back import cut_text
 from render.stages._rendered_and_cache_points import Rendered
 from render.summary._identifiers import one_line
 from render.summary._merge import SummaryRoom, merge_summaries
-from render.summary._quote import escaped, quoted
+from render.summary._quote import quoted
 from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import format_written, numbered, report_history, updated
 from render.view._view import Entry, Group, GroupMemo, Json, View
 
-PROMPT_VERSION: Final = "2026-11-5"
+PROMPT_VERSION: Final = "2026-11-6"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
 MARKER: Final = "[foldline: summarise]"
 """First words of the instruction, by which logs, tests and servers recognise the request."""
@@ -145,8 +145,6 @@ _LEFT_OUT: Final = frozenset({WORKING, DROPPED})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""
-_CHUNK, _COMPUTED, _WRITTEN = "block", "computed", "your-part"
-"""Tags around the text that is quoted to the model; none may occur inside another."""
 
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -197,12 +195,11 @@ class Asking:
             turn=fold.folded[-1].block.turn,
             kept=len(fold.kept),
         )
-        tags = (_CHUNK, _COMPUTED, _WRITTEN)
         return _INSTRUCTION.format(
             marker=MARKER,
-            cut=escaped(where, *tags) + (_PART.format(part=part) if part else ""),
-            computed=quoted(_COMPUTED, escaped(self.computed, *tags)),
-            written=quoted(_WRITTEN, escaped(written, *tags) or "(empty)"),
+            cut=where + (_PART.format(part=part) if part else ""),
+            computed=quoted("computed", self.computed),
+            written=quoted("your-part", written or "(empty)"),
             context=context,
             size=_ROOM.format(room=room.history, used=count(report_history(before))),
         )
@@ -361,9 +358,7 @@ def _quoted(entry: Entry, context: Context) -> str:
     tokens = context.counter.count(text)
     if tokens > tokens_max:
         text = cut_text(text, tokens, tokens_max, entry.path, context)
-    return quoted(
-        _CHUNK, escaped(text, _COMPUTED, _WRITTEN), path=entry.path, kind=tag_of(entry.block)
-    )
+    return quoted("block", text, path=entry.path, kind=tag_of(entry.block))
 
 
 # The answer.

@@ -64,7 +64,7 @@ STEPS: Final = 8
 LEFT_OUT_RATIO: Final = 2.5
 """Shortened texts lose their end, and are then left out, only when all texts together exceed this many
 times the share: in a very small window, other content gives way first."""
-LABEL_TOKENS: Final = 20
+LABEL_TOKENS: Final = 23
 """Tokens of the label around each carried text."""
 SECTION_SHARE: Final = 0.5
 """A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at

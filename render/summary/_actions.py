@@ -271,8 +271,10 @@ def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def main_argument(arguments: Mapping[str, Any]) -> str:
-    """The argument that tells most of a call of an unknown tool: the first text, as a tool's main parameter is its
-    first."""
+    """The argument that tells most of a call of an unknown tool: its `summary`, as of a message to another agent, or the
+    first text, as a tool's main parameter is its first."""
+    if about := _first(arguments, ("summary",)):
+        return about
     stack: list[Any] = [arguments]
     while stack:
         item = stack.pop()

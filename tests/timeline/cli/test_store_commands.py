@@ -319,7 +319,7 @@ def test_stats_count(run: Run) -> None:
 @pytest.mark.usefixtures("replayed")
 def test_render_prints_the_request_of_any_version(run: Run) -> None:
     request = json.loads(run("render", "invented", "--json").out)
-    assert "<summary version=" in json.dumps(request["messages"][0])
+    assert "<summary-" in json.dumps(request["messages"][0])
     first = json.loads(run("render", "invented", "--at", 2).out)
     assert len(first["messages"]) == 1
     assert run("render", "invented", "--at", 9999).code == 2
