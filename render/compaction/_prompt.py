@@ -9,7 +9,7 @@ chunks.
 The instruction says where the cut is, what stays visible after it, what the page has without the model, and what the model
 wrote so far, with an id for each entry; see `render.summary._written` for the answer.
 
-Quoted text is data: delimiters inside it are escaped, and the instruction says so.
+Quoted text is data: it stands between tags that it cannot close, and the instruction says so.
 """
 
 import json
