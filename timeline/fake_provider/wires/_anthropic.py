@@ -8,7 +8,15 @@ from render import Json, Model, validate_request
 from timeline.billing import CacheStep
 from timeline.fake_provider._reply import ApiError, Draft, Reply, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
-from timeline.fake_provider.wires._wire import Outgoing, Purpose, Wire, child, event, pieces
+from timeline.fake_provider.wires._wire import (
+    Outgoing,
+    Purpose,
+    Wire,
+    blocks_of,
+    child,
+    event,
+    pieces,
+)
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
 _BETAS: Final = {"context_management": "context-management-"}
@@ -123,6 +131,12 @@ def _reserves_output(model: Model) -> bool:
     return match is not None and (int(match[1]), int(match[2] or 0)) < (4, 5)
 
 
+def tools_of(request: Json) -> Iterator[tuple[str, Json]]:
+    """The client's own tools, each with its schema."""
+    tools = blocks_of(request.get("tools"))
+    return ((tool["name"], child(tool, "input_schema")) for tool in tools)
+
+
 # Answers.
 
 
@@ -232,7 +246,7 @@ MESSAGES: Final = Wire(
     rule_error=rule_error,
     length_error=length_error,
     output_max=lambda request, _: request["max_tokens"],
-    messages_form=lambda request: request,
+    tools=tools_of,
     own_reply=own_reply,
     sign=sign,
     message=message,
