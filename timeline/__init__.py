@@ -14,12 +14,10 @@ from render import Policy  # noqa: E402
 from timeline._models import describe_model, model_named  # noqa: E402
 from timeline._policies import named_policies, policy_named  # noqa: E402
 from timeline._timeline import AsyncTimeline, Timeline  # noqa: E402
-from timeline.engine._sync import Synced  # noqa: E402
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks  # noqa: E402
 from timeline.observe._steps import Step  # noqa: E402
 from timeline.summarizers._summarizer import (  # noqa: E402
     ExtractiveSummarizer,
-    Summarizer,
     SummaryFailedError,
     SummaryRequest,
 )
@@ -36,10 +34,8 @@ __all__ = [
     "Policy",
     "ReactAgent",
     "Step",
-    "Summarizer",
     "SummaryFailedError",
     "SummaryRequest",
-    "Synced",
     "Timeline",
     "aretry_with_compaction",
     "describe_model",

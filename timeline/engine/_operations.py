@@ -612,16 +612,16 @@ class Operations:
         rendered: Rendered | None = None,
     ) -> Flow[Synced[Self]]:
         """Make the timeline agree with the whole history that another program keeps: append its new messages in
-        one commit, and leave the known ones unchanged.
+        one commit, and leave the known ones unchanged. The result has the `timeline` that agrees (this one, or a fork),
+        the history's `system` prompt, the numbers `appended` and `kept`, and where they differ first, `diverged_at`.
 
         Args:
             messages: All messages of the history, oldest first: dicts, or an SDK's or a framework's objects.
             format: `anthropic`, `openai.chat`, `openai.responses`, `gemini`, `langchain` or `pydantic_ai`.
-            on_divergence: What to do if a message that was synced or recorded has changed since: `raise`;
-                or `fork` this timeline before the change and continue in the fork, which the next call
-                finds again. `follow` is like `fork`, and also forks if the history ends before the
-                timeline does, because the program went back. `append` adds what the log lacks at its end, and
-                the log may have more, because the program keeps only a part.
+            on_divergence: What to do if a message that was synced or recorded has changed since: `raise`; or `fork` this
+                timeline before the change and continue in the fork, which the next call finds again. `follow` is like
+                `fork`, and also forks if the history ends before the timeline does, because the program went back.
+                `append` adds what the log lacks at its end; the log may have more, if the program keeps only a part.
             after: `messages` has only those after this version, because the program began anew there.
             rendered: The request that the newest answer in the history answers; None: the one rendered last.
 

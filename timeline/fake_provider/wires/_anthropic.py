@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from render import Json, Model, validate_request
+from render import Json, Model, provider_of
 from timeline.billing import CacheStep
 from timeline.fake_provider._reply import ApiError, Draft, Reply, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
@@ -84,7 +84,7 @@ def shape_error(request: Json, purpose: Purpose) -> ApiError | None:
 
 def rule_error(request: Json, model: Model) -> ApiError | None:
     """The error for a request of the right shape that breaks a rule of the provider."""
-    for violation in validate_request(request, model):
+    for violation in provider_of(model).violations(request, model):
         if violation.rule == "request_bytes":
             return ApiError(413, "request_too_large", violation.message)
         return invalid(violation.message)
