@@ -50,10 +50,10 @@ from timeline.engine._hiding import (
     taken_back,
     targets_of,
 )
-from timeline.observe._steps import Observer, Step
 
 if TYPE_CHECKING:
     from timeline.engine._engine import Engine
+    from timeline.observe._steps import Observer, Step
 
 log = logging.getLogger("foldline")
 
@@ -283,6 +283,8 @@ class Retention:
 
 
 def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Step:
+    from timeline.observe._steps import Step  # here, because only a failure needs it
+
     return Step(
         timeline=timeline,
         kind="unretained",

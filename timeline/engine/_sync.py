@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -77,12 +77,9 @@ from timeline._flow import Flow, blocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
-_T = TypeVar("_T")
-_U = TypeVar("_U")
+if TYPE_CHECKING:
+    from timeline.engine._operations import OnDivergence
 
-
-OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
-DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow, append")
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
 ELSEWHERE: Final = "?"
@@ -108,33 +105,6 @@ class Origin:
         """The hash of the request that the thinking of a missing step answers; empty: it has none."""
         own = (piece.value for piece in missing.pieces if isinstance(piece, Thought))
         return next((self.answered.get(_signed(each), self.newest) for each in own), "")
-
-
-@attrs.frozen(kw_only=True)
-class Synced(Generic[_T]):
-    """The result of `sync`."""
-
-    appended: int
-    """Messages of the history that were new, in whole or in part."""
-    kept: int
-    """Messages of the history that were already in the timeline."""
-    diverged_at: int | None = None
-    """Index, in the list that was given, of the first message that differs from this timeline; None:
-    none differs."""
-    system: str = ""
-    """The system prompt of the history, for `render(system=...)`."""
-    timeline: _T
-    """The timeline that now agrees with the history: this one, or a fork of it if they diverged."""
-
-    def on(self, timeline: _U) -> Synced[_U]:
-        """The same result with another timeline object."""
-        return Synced(
-            appended=self.appended,
-            kept=self.kept,
-            diverged_at=self.diverged_at,
-            system=self.system,
-            timeline=timeline,
-        )
 
 
 @attrs.frozen(kw_only=True)
