@@ -32,7 +32,7 @@ from blocks import (
 from persistence import EventStore, Hit, TimelineInfo, search_blocks
 from render import TokenCounter, stand_in
 from timeline import Quality, Timeline, model_named, quality_of
-from timeline.billing import timeline_bill
+from timeline.billing import plural, timeline_bill
 from timeline.cli._console import close_table, paged, print_json, progress_bar, screen
 from timeline.cli._options import (
     HIDDEN,
@@ -51,7 +51,7 @@ from timeline.cli._options import (
     tell_forgotten,
 )
 from timeline.cli._sessions import WORDS, first_words
-from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
+from timeline.cli._terminal import DONE, complain, line, say, short, when
 from timeline.engine import without_hidden
 from timeline.replay import places
 from timeline.report import Description, Savings, description_of, descriptions

@@ -30,10 +30,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from timeline.billing import money
+from timeline.billing import money, plural
 from timeline.cli._console import number_columns, screen, wide_table
 from timeline.cli._sessions import grouped_notices
-from timeline.cli._terminal import line, plural, short
+from timeline.cli._terminal import line, short
 from timeline.replay import Means, Point, ReplayResult, compared
 
 CURVE_COLUMNS: Final = 100
@@ -494,7 +494,7 @@ def _legend(points: Sequence[Point], width: int) -> Text:
     """The number of calls, then the meaning of each mark, two per line."""
     legend = Text(" " * AXIS_COLUMNS)
     legend.append(FULL, style="yellow").append(" sending everything  ", style="dim")
-    calls = f"{len(points):,} calls →"
+    calls = f"{plural(len(points), 'call')} →"
     legend.append(f"{calls:>{max(width + AXIS_COLUMNS - legend.cell_len, 0)}}", style="dim")
     seen = [mark for mark in MARKS if any(mark[0] in point.events for point in points)]
     for index, (_, mark, style, meaning) in enumerate(seen):
