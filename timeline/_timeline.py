@@ -34,7 +34,7 @@ from blocks.formats import Json, event_of
 from persistence import EventStore, MemoryStore, Share, share_store
 from render import Model, Rendered, View, show
 from timeline._arguments import System, Tools, checked_kind, checked_name, checked_options
-from timeline._flow import Flow, arun, blocking, drive, run
+from timeline._flow_drivers import Flow, arun, blocking, drive, run
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor

@@ -16,7 +16,7 @@ from render import CompactionDraft, Model, format_account
 from timeline import Options, Timeline, model_named
 from timeline.billing import plural
 from timeline.cli._console import answer, print_json, screen, tell_guess
-from timeline.cli._look import size_of
+from timeline.cli._inspect import size_of
 from timeline.cli._options import (
     FIXED,
     HIDDEN,

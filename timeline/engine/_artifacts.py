@@ -59,7 +59,7 @@ from render import (
     returned,
     total_tokens,
 )
-from timeline._flow import Flow, blocking
+from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester

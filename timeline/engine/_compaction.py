@@ -57,7 +57,7 @@ from render import (
     open_view,
     total_tokens,
 )
-from timeline._flow import Await, Begin, CallHook, Flow, blocking
+from timeline._flow_drivers import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks

@@ -78,7 +78,7 @@ from render import (
     total_tokens,
 )
 from timeline._arguments import TIME, checked, checked_blocks
-from timeline._flow import CallHook, Flow, Pause, blocking
+from timeline._flow_drivers import CallHook, Flow, Pause, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal

@@ -96,7 +96,7 @@ from timeline._arguments import (
     given_parts,
     output_parts,
 )
-from timeline._flow import AskSummarizer, Flow, blocking
+from timeline._flow_drivers import AskSummarizer, Flow, blocking
 from timeline.engine._compaction import Preparation
 from timeline.engine._drafts import commit_draft, expand, propose, upgrade
 from timeline.engine._engine import Engine, Fit

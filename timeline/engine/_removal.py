@@ -41,7 +41,7 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Kept, Removed
-from timeline._flow import CallHook, Flow, blocking
+from timeline._flow_drivers import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
     content_id,

@@ -73,7 +73,7 @@ from blocks.formats import (
     parts_in,
 )
 from render import View
-from timeline._flow import Flow, blocking
+from timeline._flow_drivers import Flow, blocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
@@ -487,7 +487,8 @@ class HistoryMemory:
         reader, self._reader = self._reader, None
         given = items(messages)
         said = [*map(fingerprint, given)] or [None]
-        if reader and (reader.format, reader.after) == (format, after) and self._is_known(said):
+        begins = said[: len(self._said)] == self._said
+        if reader and (reader.format, reader.after) == (format, after) and begins:
             with suppress(ArgumentError, CodecError):  # raised again below, with the right number
                 reader.add(given[len(self._said) :])
                 self._said = cast("list[bytes]", said)
@@ -501,10 +502,6 @@ class HistoryMemory:
         if None not in said:
             self._reader, self._said = reader, cast("list[bytes]", said)
         return reader.history()
-
-    def _is_known(self, said: list[bytes | None]) -> bool:
-        """Whether the messages begin with those that were read."""
-        return said[: len(self._said)] == self._said
 
 
 @attrs.define(kw_only=True)
@@ -870,7 +867,8 @@ class Filler:
     def _made(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         for result in [piece for piece in message.content if isinstance(piece, Result)]:
             yield from self._opened()
-            turn = self._turn_of(CallId(result.call_id))
+            call_id = CallId(result.call_id)
+            turn = self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
             yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
         match message.role:
             case "assistant":
@@ -923,9 +921,6 @@ class Filler:
         self._turn, self._turns = TurnId(f"t{number}"), self._turns + 1
         self._is_fresh = True
         yield TurnHeader(id=self.new_id(), turn=self._turn, started_at=self.now)
-
-    def _turn_of(self, call_id: CallId) -> TurnId:
-        return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
 
     def _client_text(self, part: Part) -> ClientText | None:
         """What a part is that the user's client wrote; None for the user's own words and for pictures."""

@@ -22,7 +22,7 @@ from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
 from timeline._arguments import Given, checked_prompt
-from timeline._flow import adrive, aplay, drive, in_thread, play
+from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
@@ -347,7 +347,7 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         self, effect: RunTools
     ) -> AsyncGenerator[ToolStarted | ToolDone | Suspension, None]:
         """Run all calls concurrently; each result is appended as soon as it arrives."""
-        import asyncio  # here, as in `timeline._flow`
+        import asyncio  # here, as in `timeline._flow_drivers`
 
         room = asyncio.Semaphore(self.parallel_max)
         tasks: list[asyncio.Task[ToolDone | Suspension]] = []

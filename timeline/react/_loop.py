@@ -38,7 +38,7 @@ from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
 from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
-from timeline._flow import Calls, adrive, drive
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
 from timeline.react._approvals import (
@@ -194,10 +194,10 @@ class Loop:
 
     def settle(self) -> Any:
         """Close the open calls that may have had effects and cannot be made again; reads the store first."""
-        return self.timeline.close_calls(INTERRUPTED, only=self._is_interrupted)
-
-    def _is_interrupted(self, call: ToolCall) -> bool:
-        return self.settings.gate.is_interrupted(self.timeline.view, call)
+        is_interrupted = self.settings.gate.is_interrupted
+        return self.timeline.close_calls(
+            INTERRUPTED, only=lambda call: is_interrupted(self.timeline.view, call)
+        )
 
     def _waits(self, call: ToolCall) -> bool:
         """Whether a call waits for a person."""

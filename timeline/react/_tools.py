@@ -51,7 +51,7 @@ from blocks import Outcome as ResultOutcome
 from persistence import EVENT_BYTES_MAX
 from render import Json
 from timeline._arguments import Output, output_parts
-from timeline._flow import adrive, drive, in_thread
+from timeline._flow_drivers import adrive, drive, in_thread
 from timeline.engine._artifacts import confidential
 from timeline.react._approvals import Suspension
 from timeline.react._limits import Meter, positive_number
@@ -424,7 +424,7 @@ def _in_time(run: _Run, seconds: float) -> object:
 
 
 async def _aperform(run: _Run) -> object:
-    import asyncio  # here, as in `timeline._flow`
+    import asyncio  # here, as in `timeline._flow_drivers`
 
     async def called() -> object:
         if inspect.iscoroutinefunction(run.function):

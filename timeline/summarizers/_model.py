@@ -41,7 +41,7 @@ from render import (
 )
 from timeline._apis import APIS, api_of
 from timeline._arguments import COUNT, checked
-from timeline._flow import Calls, adrive, drive
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline._models import model_named
 from timeline.billing import usage_price
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest

@@ -189,10 +189,12 @@ def _recall(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
             "of those that the agent repeated next were still in its request",
         )
     if result.rules is not None:
+        whole = result.handover.prompts
+        more = "" if whole is None else f"; {two_digits(whole)} of them whole"
         yield (
             "user's words",
             two_digits(result.rules),
-            f"of the user's texts were in the request, word for word{_whole(result)}",
+            f"of the user's texts were in the request, word for word{more}",
         )
 
 
@@ -211,11 +213,6 @@ def _handover(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
             two_digits(handover.standing),
             "standing instructions kept: of their lines, those that were in the request",
         )
-
-
-def _whole(result: ReplayResult) -> str:
-    whole = result.handover.prompts
-    return "" if whole is None else f"; {two_digits(whole)} of them whole"
 
 
 def _promises(result: ReplayResult) -> tuple[str, str, str]:

@@ -258,7 +258,7 @@ def test_a_list_does_not_show_what_is_hidden_on_request(run: Run) -> None:
 def test_people_get_the_newest_and_are_told_of_the_others(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timeline.cli._look.LISTED", 2)
+    monkeypatch.setattr("timeline.cli._inspect.LISTED", 2)
     for name in ("a", "b", "c"):
         with Timeline.open(name, store="foldline.duckdb") as timeline:
             timeline.user(f"This is {name}.")
