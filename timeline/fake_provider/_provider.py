@@ -246,7 +246,7 @@ class FakeProvider:
             reply, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
         )
         rooms = {
-            "max_tokens": wire.output_max(request, model),
+            "max_tokens": wire.output_asked(request) or model.output_tokens_max,
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
         return answered(reply, list(drafts), rooms, self._meter(model).counter.count)

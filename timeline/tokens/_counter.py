@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 import attrs
 
 from blocks import DataError, MisuseError, Part, checked_calls, did_you_mean, in_words
+from blocks.formats import plain
 from render import Json, Model, Provider, provider_of
 from timeline.tokens._parts import flat_part_tokens, part_tokens
 
@@ -452,19 +453,7 @@ class RequestCounter:
 
 
 def _object(request: Mapping[str, Any]) -> dict[str, Any]:
-    plain = _json_form(request)
-    if not isinstance(plain, dict):
+    fields = plain(request)
+    if not isinstance(fields, dict):
         raise MisuseError(f"expected an object of the API to count, not {in_words(request)}")
-    return cast("dict[str, Any]", plain)
-
-
-def _json_form(value: Any) -> Any:
-    """A value in its JSON form; objects of an SDK are converted."""
-    if isinstance(value, Mapping):
-        return {key: _json_form(each) for key, each in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_json_form(each) for each in cast("Sequence[Any]", value)]
-    for name in ("to_dict", "model_dump"):
-        if callable(dump := getattr(value, name, None)) and not isinstance(value, type):
-            return _json_form(dump())
-    return value
+    return cast("dict[str, Any]", fields)

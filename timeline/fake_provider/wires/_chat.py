@@ -47,18 +47,14 @@ def shape_error(request: Json, _: Purpose) -> ApiError | None:
     return _openai.missing(request, "model", "messages")
 
 
+def _output_asked(request: Json) -> int | None:
+    return request.get("max_completion_tokens") or request.get("max_tokens")
+
+
 def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
     """The prompt and the requested output together must fit."""
-    output = request.get("max_completion_tokens") or request.get("max_tokens") or 0
-    whole = tokens + output
+    whole = tokens + (_output_asked(request) or 0)
     return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
-
-
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    output = request.get("max_completion_tokens") or request.get("max_tokens")
-    tokens: int = output or model.output_tokens_max
-    return tokens
 
 
 def message(outgoing: Outgoing) -> Json:
@@ -152,7 +148,7 @@ CHAT: Final = Wire(
     shape_error=shape_error,
     rule_error=rule_error,
     length_error=length_error,
-    output_max=output_max,
+    output_asked=_output_asked,
     tools=_openai.tools_of,
     message=message,
     stream=stream,

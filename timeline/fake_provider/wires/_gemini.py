@@ -86,12 +86,6 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
     return None
 
 
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
-    return tokens
-
-
 def message(outgoing: Outgoing) -> Json:
     """A response with one candidate."""
     answer = outgoing.answer
@@ -225,7 +219,7 @@ GEMINI: Final = Wire(
     request_of=request_of,
     shape_error=lambda _request, _purpose: None,
     rule_error=rule_error,
-    output_max=output_max,
+    output_asked=lambda request: request["config"].get("maxOutputTokens"),
     tools=tools_of,
     message=message,
     stream=stream,

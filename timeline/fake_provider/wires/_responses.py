@@ -68,12 +68,6 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
     return _openai.rule_error(request, model)
 
 
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    tokens: int = request.get("max_output_tokens") or model.output_tokens_max
-    return tokens
-
-
 def own_reply(request: Json) -> Reply | None:
     """A compaction item, if the input ends with a request for one."""
     items = blocks_of(request["input"])
@@ -250,7 +244,7 @@ RESPONSES: Final = Wire(
     key_error=key_error,
     shape_error=shape_error,
     rule_error=rule_error,
-    output_max=output_max,
+    output_asked=lambda request: request.get("max_output_tokens"),
     tools=_openai.tools_of,
     own_reply=own_reply,
     sign=lambda text, _, model: sealed(text, model),

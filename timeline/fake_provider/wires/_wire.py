@@ -73,8 +73,8 @@ class Wire:
     """The error for a request of the right shape that breaks a rule of the provider."""
     length_error: Callable[[int, Json, Model], ApiError | None] = prompt_overflow
     """The error if a prompt of this many tokens does not fit."""
-    output_max: Callable[[Json, Model], int]
-    """Largest number of tokens of the answer."""
+    output_asked: Callable[[Json], int | None]
+    """Largest number of tokens of the answer, if the request has one."""
 
     tools: Callable[[Json], Iterable[tuple[str, Json]]]
     """The tools that the request offers, each with the schema of its input."""
