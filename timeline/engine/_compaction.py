@@ -427,20 +427,11 @@ class Compactor:
         return event
 
     def _enter(self, key: str, version: int, event: SummaryPrepared, engine: Engine) -> None:
-        from persistence import ArtifactDescription
-
         service = self.artifact_service
         try:
             if service and (store := service.store):
-                about = ArtifactDescription(
-                    timeline=engine.id,
-                    tenant=service.reader.tenant,
-                    expires_at=service.expires_at(),
-                    mime=KEY_TYPE,
-                    path=label_of(version),
-                    about=event.key,
-                )
-                store.put(key.encode(), about)
+                named = {"timeline": engine.id, "mime": KEY_TYPE}
+                store.put(key.encode(), service.description(label_of(version), event.key, **named))
         except Exception:  # the summary is used here, shared or not
             log.exception("a summary could not be shared; other timelines will ask for their own")
 

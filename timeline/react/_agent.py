@@ -21,7 +21,7 @@ from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
-from timeline._arguments import Given, checked_prompt
+from timeline._arguments import Given, checked_prompt, is_kind
 from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
@@ -37,7 +37,7 @@ from timeline.react._approvals import Approval, Suspension
 from timeline.react._events import AgentEvent, Outcome, OutputT, TextDelta, ToolDone, ToolStarted
 from timeline.react._limits import Meter
 from timeline.react._loop import Ask, Flow, Loop, RunTools
-from timeline.react._settings import AgentSettings, is_kind, text_in
+from timeline.react._settings import AgentSettings, text_in
 from timeline.react._tools import CallResult, RunContext, withheld
 
 if TYPE_CHECKING:

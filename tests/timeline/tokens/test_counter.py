@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import pytest
 import tiktoken
+from anthropic.types import TextBlock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -293,19 +294,9 @@ def test_images_cost_what_the_model_says() -> None:
     assert COUNTER.message(message) == 3 + 100
 
 
-@attrs.frozen
-class Block:
-    """An object of an SDK."""
-
-    text: str
-
-    def model_dump(self) -> dict[str, Any]:
-        return {"type": "text", "text": self.text}
-
-
 def test_objects_of_an_sdk_are_read() -> None:
     """Agents put the content of a response into the next request as it came."""
-    message = {"role": "assistant", "content": [Block("The disk is full.")]}
+    message = {"role": "assistant", "content": [TextBlock(type="text", text="The disk is full.")]}
     assert COUNTER.message(message) == COUNTER.text("The disk is full.") + 3
 
 
