@@ -53,7 +53,7 @@ PAGES = {
         Timeline: render view calibrate
         render: Rendered View Json
         timeline: retry_with_compaction aretry_with_compaction overflow_in
-        timeline.tokens: TextCounter RequestCounter
+        timeline.tokens: TokenCounter RequestCounter
         """,
     ),
     "compact": Page(
@@ -370,7 +370,7 @@ def method(item: Function, owner: str) -> Iterator[str]:
     yield text(told(item, owner))
 
 
-PROTOCOLS = {"Store": "EventStore", "Counter": "TextCounter"}
+PROTOCOLS = {"Store": "EventStore", "Counter": "TokenCounter"}
 
 
 def told(method: Function, owner: str) -> str:
