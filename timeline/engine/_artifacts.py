@@ -133,10 +133,9 @@ class ArtifactService:
         """The description of content of this timeline that is stored now."""
         from persistence import ArtifactDescription
 
-        common = {"timeline": self.timeline, "tenant": self.reader.tenant}
-        return ArtifactDescription(
-            **{**common, "expires_at": self.expires_at(), "path": path, "about": about, **more}
-        )
+        fields: dict[str, Any] = {"timeline": self.timeline, "tenant": self.reader.tenant}
+        fields |= {"expires_at": self.expires_at(), "path": path, "about": about, **more}
+        return ArtifactDescription(**fields)
 
     # Moving content out.
 

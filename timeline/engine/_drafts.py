@@ -128,8 +128,11 @@ def _expanded(engine: Engine) -> Flow[int]:
     before = yield from engine.view_until(batch[0][0] - 1, log, "nothing is expanded")
     undone = [*_undone(batch, before, engine.view, engine.clock())]
     # What is visible again may quote blocks that were hidden since.
-    kinds = BlocksHidden | SummaryReplaced
-    undone += [event for event in before.decisions if isinstance(event, kinds) and event.redacted]
+    undone += [
+        event
+        for event in before.decisions
+        if isinstance(event, BlocksHidden | SummaryReplaced) and event.redacted
+    ]
     return (yield from engine.settle(reduce(decide, undone, engine.view)))
 
 

@@ -609,7 +609,7 @@ class Meter:
         own = lately_billed(self.store, call.timeline.id, 0, inf)
         bills = [each.bill for each in own if each.bill and each.model == usage.model]
         entries = [e for bill in bills[-1:] for e in (*bill.entries, *(bill.sent_entries or ()))]
-        counter = cast("TokenCounter", call.timeline.settings.counter)
+        counter = call.timeline.settings.counter
         reading = _Reading(frozenset() if self.record_only else self.reading)
         sums = {entry.prefix: entry.tokens for entry in entries}
         books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)

@@ -194,10 +194,10 @@ class Loop:
 
     def settle(self) -> Any:
         """Close the open calls that may have had effects and cannot be made again; reads the store first."""
-        is_interrupted = self.settings.gate.is_interrupted
-        return self.timeline.close_calls(
-            INTERRUPTED, only=lambda call: is_interrupted(self.timeline.view, call)
-        )
+        return self.timeline.close_calls(INTERRUPTED, only=self._is_interrupted)
+
+    def _is_interrupted(self, call: ToolCall) -> bool:
+        return self.settings.gate.is_interrupted(self.timeline.view, call)
 
     def _waits(self, call: ToolCall) -> bool:
         """Whether a call waits for a person."""
