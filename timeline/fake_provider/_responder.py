@@ -204,20 +204,12 @@ def _results(prompt: Prompt) -> list[str]:
     return [part.text for each in results for part in each.parts if isinstance(part, TextPart)]
 
 
-class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool call in a script file."""
-
-    name: str
-    input: dict[str, Any] = {}
-    id: str = ""
-
-
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One answer in a script file: a reply, or the name of a fault."""
 
     thinking: str | None = None
     text: str = ""
-    calls: tuple[CallLine, ...] = ()
+    calls: tuple[Call, ...] = ()
     stop_reason: str = ""
     delay_seconds: float = 0.0
     fault: str = ""
@@ -229,7 +221,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Reply(
             thinking=self.thinking,
             text=self.text,
-            calls=[Call(call.name, call.input, call.id) for call in self.calls],
+            calls=self.calls,
             stop_reason=self.stop_reason,
             delay_seconds=self.delay_seconds,
         )

@@ -102,16 +102,11 @@ class Needs:
 
 
 @attrs.frozen(kw_only=True)
-class CallRecall:
+class CallRecall(Recall):
     """The shares of what one call needed that its request had; None if it needed nothing of that kind."""
 
-    near: float | None = None
-    far: float | None = None
-    far_context: float | None = None
-    far_wide: float | None = None
-    quotes: float | None = None
-    surroundings: float | None = None
     rules: float | None = None
+    """For the beginnings of the user's texts."""
 
 
 @attrs.define
