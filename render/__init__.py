@@ -6,9 +6,8 @@ from blocks import later as _later
 from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
-from render.stages._rendered import Rendered
-from render.view._group import Json
-from render.view._view import View
+from render.stages._rendered_and_cache_points import Rendered
+from render.view._view import Json, View
 
 __all__ = [
     "RUNGS",
@@ -33,6 +32,7 @@ from render._pipeline import Need as Need
 from render._pipeline import handed_out as handed_out
 from render._pipeline import render as render
 from render._pipeline import show as show
+from render.compaction._draft import FoldRange as FoldRange
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
 from render.policy._context import Overflow as Overflow
@@ -46,36 +46,37 @@ from render.providers import PROVIDERS as PROVIDERS
 from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
-from render.stages._budget import Account as Account
-from render.stages._budget import account as account
-from render.stages._budget import compaction_due as compaction_due
-from render.stages._budget import format_account as format_account
-from render.stages._budget import total_tokens as total_tokens
-from render.stages._budget import within_provider_limits as within_provider_limits
-from render.stages._visibility import Returned as Returned
-from render.stages._visibility import returned as returned
+from render.stages._budget_and_compaction_due import Account as Account
+from render.stages._budget_and_compaction_due import account as account
+from render.stages._budget_and_compaction_due import compaction_due as compaction_due
+from render.stages._budget_and_compaction_due import format_account as format_account
+from render.stages._budget_and_compaction_due import total_tokens as total_tokens
+from render.stages._budget_and_compaction_due import (
+    within_provider_limits as within_provider_limits,
+)
+from render.stages._hide_and_bring_back import Returned as Returned
+from render.stages._hide_and_bring_back import returned as returned
+from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import fold as fold
 from render.view._fold import open_view as open_view
-from render.view._group import LADDER as LADDER
-from render.view._group import Entry as Entry
-from render.view._group import Group as Group
-from render.view._group import Place as Place
-from render.view._group import stand_in as stand_in
 from render.view._view import Compaction as Compaction
+from render.view._view import Entry as Entry
+from render.view._view import Group as Group
+from render.view._view import Place as Place
+from render.view._view import stand_in as stand_in
 
 if TYPE_CHECKING:
-    from render.compaction._apply import FoldRange as FoldRange
-    from render.compaction._apply import Summary
-    from render.compaction._apply import apply_range as apply_range
-    from render.compaction._apply import compaction_event as compaction_event
-    from render.compaction._apply import extractive as extractive
-    from render.compaction._apply import skip as skip
-    from render.compaction._apply import truncated as truncated
-    from render.compaction._cut import fitted_at as fitted_at
-    from render.compaction._cut import range_before as range_before
-    from render.compaction._cut import range_before_tail as range_before_tail
+    from render.compaction._cut_and_fold import Summary
+    from render.compaction._cut_and_fold import apply_range as apply_range
+    from render.compaction._cut_and_fold import compaction_event as compaction_event
+    from render.compaction._cut_and_fold import extractive as extractive
+    from render.compaction._cut_and_fold import fitted_at as fitted_at
+    from render.compaction._cut_and_fold import range_before as range_before
+    from render.compaction._cut_and_fold import range_before_tail as range_before_tail
+    from render.compaction._cut_and_fold import skip as skip
+    from render.compaction._cut_and_fold import truncated as truncated
     from render.compaction._ladder import CompactionTrial as CompactionTrial
     from render.compaction._ladder import ExternalFacts as ExternalFacts
     from render.compaction._ladder import apply_compaction as apply_compaction
@@ -83,6 +84,8 @@ if TYPE_CHECKING:
     from render.compaction._ladder import gains_enough as gains_enough
     from render.compaction._ladder import recut as recut
     from render.compaction._ladder import restore_draft as restore_draft
+    from render.compaction._ladder_steps import RUNGS, RungScope, summarize_before
+    from render.compaction._ladder_steps import replayable_calls as replayable_calls
     from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
     from render.compaction._prompt import Asking as Asking
     from render.compaction._prompt import Prompt as Prompt
@@ -93,8 +96,6 @@ if TYPE_CHECKING:
     from render.compaction._prompt import summary_key as summary_key
     from render.compaction._prompt import summary_prompts as summary_prompts
     from render.compaction._prompt import without_thinking as without_thinking
-    from render.compaction._rungs import RUNGS, RungScope, summarize_before
-    from render.compaction._rungs import replayable_calls as replayable_calls
     from render.providers.anthropic import validate_request as validate_request
     from render.summary._merge import SummaryRoom as SummaryRoom
     from render.summary._merge import merge_summaries as merge_summaries
@@ -108,10 +109,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = _later(
     globals(),
     {
-        "render.compaction._apply": (
-            "FoldRange Summary apply_range compaction_event extractive skip truncated"
+        "render.compaction._cut_and_fold": (
+            "Summary apply_range compaction_event extractive fitted_at range_before range_before_tail skip truncated"
         ),
-        "render.compaction._cut": "fitted_at range_before range_before_tail",
         "render.compaction._ladder": (
             "CompactionTrial ExternalFacts apply_compaction draft_compaction gains_enough recut "
             "restore_draft"
@@ -120,7 +120,7 @@ __getattr__, __dir__ = _later(
             "Asking PROMPT_VERSION Prompt RejectedAnswerError continued parse_answer shared_key "
             "summary_key summary_prompts without_thinking"
         ),
-        "render.compaction._rungs": "RUNGS RungScope replayable_calls summarize_before",
+        "render.compaction._ladder_steps": "RUNGS RungScope replayable_calls summarize_before",
         "render.providers.anthropic": "validate_request",
         "render.summary._merge": "SummaryRoom merge_summaries",
         "render.summary._redaction": "Redaction redaction_of said_by without_blocks",

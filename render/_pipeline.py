@@ -24,9 +24,13 @@ from blocks import (
     Trigger,
 )
 from render.policy._context import Context
-from render.stages._budget import account, cannot_fit, compaction_due, total_tokens
-from render.stages._rendered import CachePoint, Rendered, notices_of, place_cache_points
-from render.stages._visibility import (
+from render.stages._budget_and_compaction_due import (
+    account,
+    cannot_fit,
+    compaction_due,
+    total_tokens,
+)
+from render.stages._hide_and_bring_back import (
     Returned,
     clip_misfits,
     clip_oversized,
@@ -35,6 +39,12 @@ from render.stages._visibility import (
     sent_hash,
     strip_unbound,
     wanted,
+)
+from render.stages._rendered_and_cache_points import (
+    CachePoint,
+    Rendered,
+    notices_of,
+    place_cache_points,
 )
 from render.view._view import View
 

@@ -1,6 +1,7 @@
 """Fakes and short names that the engine's tests share: blocks, logs, contexts, timelines."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -255,6 +256,13 @@ def flat(rendered: Rendered) -> list[tuple[str, str]]:
 
 def unmarked(content: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key != "cache_control"}
+
+
+def quotations(text: str, tag: str) -> list[tuple[str, str]]:
+    """The attributes and the text of each quotation in this tag, the outer ones only."""
+    form = rf"<{tag}-(?P<mark>\w+)(?P<given>[^>\n]*)>\n(?P<text>.*?)\n</{tag}-(?P=mark)>"
+    found = re.finditer(form, text, re.DOTALL)
+    return [(each["given"].strip(), each["text"]) for each in found]
 
 
 def text_in(rendered: Rendered) -> str:

@@ -17,7 +17,7 @@ from persistence import EventStore
 from persistence._open import SCHEMES
 from persistence.sessions._read import FORMATS
 from render import PROVIDERS, Rendered
-from render.compaction._rungs import RUNGS
+from render.compaction._ladder_steps import RUNGS
 from render.policy._policy import RungName
 from tests._practice import CLIENTS
 from tests._table import for_each
@@ -120,7 +120,9 @@ def test_an_importer_is_a_module_and_a_row() -> None:
 
 def test_a_rung_is_a_row_and_a_name() -> None:
     names = set(get_args(RungName))
-    assert names - set(RUNGS) == set(), "add its function and row to render/compaction/_rungs.py"
+    assert names - set(RUNGS) == set(), (
+        "add its function and row to render/compaction/_ladder_steps.py"
+    )
     assert set(RUNGS) - names == set(), "add its name to RungName in render/policy/_policy.py"
     assert all(rung.name == name for name, rung in RUNGS.items())
 
@@ -143,7 +145,9 @@ def test_a_wire_is_in_every_table(wire: str) -> None:
     method = wire.replace(".", "_")
     assert wire in get_args(Format), "add it to Format in blocks/formats/_message.py"
     assert wire in SHAPES, "add its Shape to its row in _READERS in blocks/formats/_formats.py"
-    assert hasattr(Rendered, method), f"add {method}() to Rendered in render/stages/_rendered.py"
+    assert hasattr(Rendered, method), (
+        f"add {method}() to Rendered in render/stages/_rendered_and_cache_points.py"
+    )
     assert wire in APIS, "add its client to APIS in timeline/_apis.py"
     wires = {each.provider for each in WIRES}
     assert wire in wires, "add it to WIRES in timeline/fake_provider/wires/__init__.py"

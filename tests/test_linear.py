@@ -11,7 +11,7 @@ from blocks import artifact_ids_in, written_paths
 from persistence.search._index import is_needle
 from render import overflow_of
 from render.summary._identifiers import identifiers
-from render.summary._quote import escaped
+from render.summary._quote import quoted
 from tests._table import for_each
 from timeline import Timeline
 from timeline.replay._recall import rare_names
@@ -47,7 +47,7 @@ FINDERS: tuple[Callable[[str], object], ...] = (
     in_a_patch,
     in_an_error,
     is_needle,
-    lambda text: escaped(text, "artifact", "summary"),
+    lambda text: quoted("artifact", text),
 )
 
 

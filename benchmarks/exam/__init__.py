@@ -117,7 +117,7 @@ class Respondent:
     def ask(self, texts: Sequence[str]) -> str:
         """Its answer to one user message."""
         api, provider = api_of(self.model.provider), provider_of(self.model)
-        request = provider.quoting(texts)
+        request = provider.extended({}, texts)
         arguments = api.arguments(request, self.model.name, ANSWER_TOKENS, {})
         response: object = api.create(self.client, arguments)
         answer = provider.read(response, lambda: BlockId(""), TurnId(""))

@@ -117,6 +117,9 @@ _EVENTS: Final = (
             "command-", "local-command", "bash-", "task-notification", "turn_aborted", "skill", "subagent", "ide_",
         )
     ),
+    # What other agents of a team say; its lead gives a teammate its task, as a user does.
+    _Row(r'<(?=teammate-message\b)(?!teammate-message teammate_id="team-lead")', ""),
+    _Row(r"Read the output file to retrieve the result: ", "task-notification"),
     _Row(r"Base directory for this skill: ", "skill"),
     _Row(r"Caveat:", "caveat"),
     _Row(r"\[Request interrupted", INTERRUPTION),
@@ -127,7 +130,7 @@ _ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS,
 _REMINDER_ROWS: Final = tuple((re.compile(row.begin), row) for row in _REMINDERS)
 _BEGIN, _END = "<system-reminder>", "</system-reminder>"
 _DIGITS: Final = re.compile(r"\d+")
-_MARKS: Final = ("<", "#", "[", "B", "C", "T")
+_MARKS: Final = ("<", "#", "[", "B", "C", "R", "T")
 """How a text of a client can begin; checked first, because nearly no text does."""
 
 

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Final, Literal, TypeAlias
 
+import attrs
 import msgspec
 from msgspec import Meta, Struct
 
 from blocks import (
     ArtifactId,
     BlockId,
+    Carried,
     DataError,
     DroppedSpan,
     Hidden,
@@ -28,6 +30,7 @@ from blocks import (
     TurnId,
 )
 from render.policy._policy import RungName
+from render.view._view import Entry
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
 """What a draft does with a block; if two proposals name it, the later action in this list counts."""
@@ -118,14 +121,12 @@ class CompactionDraft(Struct, frozen=True, kw_only=True, omit_defaults=True, dic
     """The proposals, in the order in which the rungs were tried."""
 
     def __repr__(self) -> str:
-        proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())
+        counts = Counter(proposal.action for proposal in self.proposals)
+        proposed = ", ".join(f"{rung} {count}" for rung, count in counts.items())
         return (
             f"<CompactionDraft for {self.timeline!r}, version {self.version}: "
             f"{self.tokens_before:,} to {self.tokens_after:,} tokens; {proposed or 'nothing'}>"
         )
-
-    def _counts(self) -> Mapping[str, int]:
-        return Counter(proposal.action for proposal in self.proposals)
 
     @property
     def actions(self) -> Mapping[BlockId, Action]:
@@ -204,3 +205,33 @@ def normalised(
             actions[block] = max(old, new, key=PRECEDENCE.__getitem__)
             warnings.append(f"{block}: {old} and {new}; {actions[block]} counts")
     return actions, tuple(warnings)
+
+
+# The range that a summary replaces. It lives no longer than the view that it was made for.
+
+
+@attrs.frozen(kw_only=True)
+class FoldRange:
+    """What a compaction would fold: pure data that refers to versions of the log."""
+
+    version: int
+    """Version of the view that the range was made for."""
+    trigger: Trigger
+    start: int
+    """Version of the first folded block."""
+    cut: int
+    """Version of the first kept block."""
+    folded: tuple[Entry, ...] = attrs.field(repr=False)
+    kept: tuple[Entry, ...] = attrs.field(repr=False)
+    carried: tuple[Carried, ...] = attrs.field(repr=False)
+    cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
+    """The cuts of the kept results that requests have shown and that exceed their share."""
+    given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
+    """Entries that the last compaction carried in full and this one does not."""
+    is_split: bool
+    """Whether the cut splits a turn."""
+    kept_tokens: int
+    """Tokens of `kept` as it is shown."""
+    tokens_before: int
+    source_hash: str
+    """Hash of the folded content (except what is hidden on request) and of the previous summary."""

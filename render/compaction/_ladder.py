@@ -1,6 +1,6 @@
 """The ladder: the rungs that a compaction tries one after another until the request is small enough.
 
-The proposals of a rung (see `_rungs`) are applied at once to a copy of the view that is not committed, so the next rung
+The proposals of a rung (see `_ladder_steps`) are applied at once to a copy of the view that is not committed, so the next rung
 sees the result and all token counts are those of a real request. All proposals together are the draft.
 
 Three limits decide how far it goes:
@@ -40,8 +40,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    ENCRYPTED,
-    BlockId,
     BlocksHidden,
     CallId,
     Determinism,
@@ -54,31 +52,30 @@ from blocks import (
     images_of,
     in_words,
 )
-from render.compaction._apply import Summary, apply_range, skip
-from render.compaction._cut import (
+from render.compaction._cut_and_fold import (
     FittedRange,
+    Summary,
+    apply_range,
     fitted_again,
     range_before,
     range_cut,
+    skip,
     tried_out,
     turns_cut,
 )
 from render.compaction._draft import HIDE_REASONS, CompactionDraft, Proposal, in_force
-from render.compaction._rungs import (
+from render.compaction._ladder_steps import (
     RUNGS,
     Found,
     RungScope,
-    artifact_of,
     may_go,
-    sensitivity_of,
 )
 from render.policy._context import Context
 from render.policy._policy import Rung, RungName
-from render.stages._budget import fitting_of, threshold_of, total_tokens
-from render.stages._visibility import wanted
+from render.stages._budget_and_compaction_due import fitting_of, threshold_of, total_tokens
+from render.stages._hide_and_bring_back import wanted
 from render.view._fold import decide
-from render.view._group import Entry
-from render.view._view import View
+from render.view._view import Entry, View
 
 
 def _raised(error: RungError) -> None:
@@ -294,7 +291,7 @@ def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
         return
     data = [_as_data(each) for each in proposed]
     if all(each.action != "summarize" for each in data):
-        yield from _faults_of_hides(_Hides.of(scope, data))
+        yield from _faults_of_hides(scope, data)
     elif [getattr(each, "start", None) for each in proposed] != [scope.view]:
         yield "a fold must come from summarize_before() and be the only proposal"
     after = _tried(scope.view, proposed, scope.context)
@@ -302,86 +299,51 @@ def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
         yield "it frees no tokens"
 
 
-@attrs.frozen(kw_only=True)
-class _Hides:
-    """Proposals to hide blocks, and what is known of the blocks that they may name."""
-
-    scope: RungScope
-    proposals: Sequence[Proposal]
-    entries: Mapping[BlockId, Entry]
-    """The blocks before the tail whose id is unique in the view."""
-    results: Mapping[BlockId, Found]
-    """Those of them that are results which are shown."""
-
-    @classmethod
-    def of(cls, scope: RungScope, proposals: Sequence[Proposal]) -> "_Hides":
-        view = scope.view
-        head = view.compaction.head.entries if view.compaction else ()
-        times = Counter(entry.block.id for entry in (*head, *view.entries))
-        before = (entry for group in scope.groups for entry in group.entries)
-        return cls(
-            scope=scope,
-            proposals=proposals,
-            entries={e.block.id: e for e in before if times[e.block.id] == 1},
-            results={found.entry.block.id: found for found in scope.answers()},
-        )
-
-    def named(self, *actions: str) -> Iterator[tuple[Proposal, list[Entry]]]:
-        """The proposals with these actions, or all, each with the entries that it names."""
-        for each in self.proposals:
-            if not actions or each.action in actions:
-                yield each, [self.entries[block] for block in each.blocks]
-
-
-def _faults_of_hides(hides: _Hides) -> Iterator[str]:
-    """The faults in the order of the rules; a rule may rely on those before it."""
-    return chain.from_iterable(rule(hides) for rule in _RULES)
-
-
-def _named_before_the_tail(hides: _Hides) -> Iterator[str]:
-    for block, count in Counter(b for each in hides.proposals for b in each.blocks).items():
-        if block not in hides.entries:
+def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterator[str]:
+    """The rules that proposals to hide blocks break, in order; a rule may rely on those before it."""
+    head = scope.view.compaction.head.entries if scope.view.compaction else ()
+    times = Counter(entry.block.id for entry in (*head, *scope.view.entries))
+    before = (entry for group in scope.groups for entry in group.entries)
+    entries = {entry.block.id: entry for entry in before if times[entry.block.id] == 1}
+    for block, count in Counter(b for each in proposals for b in each.blocks).items():
+        if block not in entries:
             yield f"{in_words(block)} is not a block before the verbatim tail"
         if count > 1:
             yield f"{in_words(block)} is named {count} times"
-
-
-def _in_log_order(hides: _Hides) -> Iterator[str]:
-    for each, entries in hides.named():
-        versions = [entry.version for entry in entries]
+    for each in proposals:
+        versions = [entries[block].version for block in each.blocks]
         ends = [(each.first, each.last)]
         if each.entry:
             ends.append((each.entry.first, each.entry.last))
-        if versions != sorted(versions) or set(ends) != {(versions[0], versions[-1])}:
+        if versions != sorted(versions) or set(ends) != {(min(versions), max(versions))}:
             yield f"its blocks are not in log order, or not those of versions {ends[0]}"
-
-
-def _replaced_by_a_text(hides: _Hides) -> Iterator[str]:
-    for each in hides.proposals:
         if not each.replacement.strip():
             yield f"the replacement for {in_words(each.blocks[0])} is empty"
+    results = {found.entry.block.id: found for found in scope.answers()}
+    for each in proposals:
+        first = each.blocks[0]
+        if each.action == "drop":
+            continue
+        if first not in results or len(each.blocks) > 1:
+            yield f"{in_words(first)} is not a visible tool result"
+        elif each.action == "externalize":
+            yield from _faults_of_artifact(each, results[first], scope.context)
+    dropped = (block for each in proposals if each.action == "drop" for block in each.blocks)
+    yield from _faults_of_drop([entries[block] for block in dropped])
 
 
-def _shown_results(hides: _Hides) -> Iterator[str]:
-    for each, entries in hides.named("clear", "externalize"):
-        if each.blocks[0] not in hides.results or len(entries) > 1:
-            yield f"{in_words(each.blocks[0])} is not a visible tool result"
+def _faults_of_artifact(proposal: Proposal, found: Found, context: Context) -> Iterator[str]:
+    block = in_words(proposal.blocks[0])
+    wanted = found.artifact, found.entry.path, found.sensitivity
+    named = proposal.artifact, proposal.path, proposal.sensitivity
+    if named != wanted or images_of(found.result):
+        yield f"{block} does not match the artifact, path or sensitivity in the proposal"
+    if not found.may_be_stored(context):
+        yield f"{block} is {found.sensitivity}, and there are no keys"
 
 
-def _own_artifacts(hides: _Hides) -> Iterator[str]:
-    for each, _ in hides.named("externalize"):
-        found, block = hides.results[each.blocks[0]], in_words(each.blocks[0])
-        sensitivity = sensitivity_of(found.result, found.policy)
-        wanted = artifact_of(found.result), found.entry.path, sensitivity
-        if (each.artifact, each.path, each.sensitivity) != wanted or images_of(found.result):
-            yield f"{block} does not match the artifact, path or sensitivity in the proposal"
-        is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
-        if not (is_kept or hides.scope.context.can_encrypt):
-            yield f"{block} is {sensitivity}, and there are no keys"
-
-
-def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
-    dropped = [entry for _, entries in hides.named("drop") for entry in entries]
+def _faults_of_drop(dropped: Sequence[Entry]) -> Iterator[str]:
+    """A pair goes together, and what a user wrote stays."""
     for entry in dropped:
         if not may_go(entry):
             yield f"{in_words(entry.block.id)} must not be dropped"
@@ -389,16 +351,6 @@ def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
     results = {entry.pair for entry in dropped if isinstance(entry.block, ToolResult)}
     if calls != results:
         yield "a call is dropped without its result, or a result without its call"
-
-
-_RULES: Final = (
-    _named_before_the_tail,
-    _in_log_order,
-    _replaced_by_a_text,
-    _shown_results,
-    _own_artifacts,
-    _dropped_in_pairs,
-)
 
 
 # Applying a draft.

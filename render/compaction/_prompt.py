@@ -9,7 +9,7 @@ chunks.
 The instruction says where the cut is, what stays visible after it, what the page has without the model, and what the model
 wrote so far, with an id for each entry; see `render.summary._written` for the answer.
 
-Quoted text is data: delimiters inside it are escaped, and the instruction says so.
+Quoted text is data: it stands between tags that it cannot close, and the instruction says so.
 """
 
 import json
@@ -39,19 +39,19 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render.compaction._apply import FoldRange, begun_turn, summary_block, written_before
+from render.compaction._computed_summary import begun_turn, summary_block, written_before
+from render.compaction._draft import FoldRange
 from render.policy._context import Context, Provider
-from render.stages._rendered import Rendered
-from render.stages._visibility import cut_text
+from render.stages._hide_and_bring_back import cut_text
+from render.stages._rendered_and_cache_points import Rendered
 from render.summary._identifiers import one_line
 from render.summary._merge import SummaryRoom, merge_summaries
-from render.summary._quote import escaped, quoted
+from render.summary._quote import quoted
 from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import format_written, numbered, report_history, updated
-from render.view._group import Entry, Group, GroupMemo, Json
-from render.view._view import View
+from render.view._view import Entry, Group, GroupMemo, Json, View
 
-PROMPT_VERSION: Final = "2026-11-5"
+PROMPT_VERSION: Final = "2026-11-6"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
 MARKER: Final = "[foldline: summarise]"
 """First words of the instruction, by which logs, tests and servers recognise the request."""
@@ -145,8 +145,6 @@ _LEFT_OUT: Final = frozenset({WORKING, DROPPED})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""
-_CHUNK, _COMPUTED, _WRITTEN = "block", "computed", "your-part"
-"""Tags around the text that is quoted to the model; none may occur inside another."""
 
 
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -197,12 +195,11 @@ class Asking:
             turn=fold.folded[-1].block.turn,
             kept=len(fold.kept),
         )
-        tags = (_CHUNK, _COMPUTED, _WRITTEN)
         return _INSTRUCTION.format(
             marker=MARKER,
-            cut=escaped(where, *tags) + (_PART.format(part=part) if part else ""),
-            computed=quoted(_COMPUTED, escaped(self.computed, *tags)),
-            written=quoted(_WRITTEN, escaped(written, *tags) or "(empty)"),
+            cut=where + (_PART.format(part=part) if part else ""),
+            computed=quoted("computed", self.computed),
+            written=quoted("your-part", written or "(empty)"),
             context=context,
             size=_ROOM.format(room=room.history, used=count(report_history(before))),
         )
@@ -285,7 +282,7 @@ def summary_prompts(
         asked = asking.text(asking.before, is_apart=is_apart)
         tokens = live.tokens + context.counter.count(asked)
         if tokens + answer_tokens <= context.model.tokens_window and live.fits:
-            request = context.provider.extended(live.request(), asked)
+            request = context.provider.extended(live.request(), [asked])
             prompt = Prompt(
                 request=request, tokens=tokens, provider=context.provider, asking=asking
             )
@@ -316,7 +313,7 @@ def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with the written part after the earlier chunks."""
     asked = prompt.asking.text(so_far, is_apart=True, part=prompt.part)
     texts = (*prompt.texts[:-1], asked)
-    return attrs.evolve(prompt, request=prompt.provider.quoting(texts), texts=texts)
+    return attrs.evolve(prompt, request=prompt.provider.extended({}, texts), texts=texts)
 
 
 def without_thinking(prompt: Prompt) -> Prompt:
@@ -329,7 +326,7 @@ def _quoted_prompt(chunk: str, part: str, asking: Asking, context: Context) -> P
     count, provider = context.counter.count, context.provider
     texts = (chunk, asking.text(asking.before, is_apart=True, part=part))
     return Prompt(
-        request=provider.quoting(texts),
+        request=provider.extended({}, texts),
         tokens=sum(map(count, texts)),
         texts=texts,
         provider=provider,
@@ -361,9 +358,7 @@ def _quoted(entry: Entry, context: Context) -> str:
     tokens = context.counter.count(text)
     if tokens > tokens_max:
         text = cut_text(text, tokens, tokens_max, entry.path, context)
-    return quoted(
-        _CHUNK, escaped(text, _COMPUTED, _WRITTEN), path=entry.path, kind=tag_of(entry.block)
-    )
+    return quoted("block", text, path=entry.path, kind=tag_of(entry.block))
 
 
 # The answer.
@@ -395,7 +390,8 @@ def parse_answer(
     if not asking.goes_on:
         summary = msgspec.structs.replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
-    if written - was >= max(_folded_tokens(fold, context), int(WORTH * context.limit), 1):
+    folded = sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
+    if written - was >= max(folded, int(WORTH * context.limit), 1):
         raise RejectedAnswerError(f"{written - was} tokens, more than what it would replace")
     return merge_summaries(before, summary, SummaryRoom.of(context)), notices
 
@@ -419,10 +415,6 @@ def _object_in(text: str) -> Json:
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 -- as any other answer that is of no use
     return cast("Json", found)
-
-
-def _folded_tokens(fold: FoldRange, context: Context) -> int:
-    return sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,

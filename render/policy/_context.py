@@ -28,7 +28,7 @@ from blocks import (
 )
 from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._policy import Policy
-from render.view._group import Encoder, Json
+from render.view._view import Encoder, Json
 
 # A model: the properties on which a request, its price and its size depend. It is a value; nothing is looked up.
 #
@@ -416,10 +416,8 @@ class Provider:
     request: NewRequest
     """The arguments of the API that depend on the log; their values are shared and must not be changed. `cache_key`
     is the same for all requests of a timeline, for caches that take such a key."""
-    extended: Callable[[Json, str], Json]
-    """A request with one more user text at the end, after every mark."""
-    quoting: Callable[[Sequence[str]], Json]
-    """A request that consists of these user texts."""
+    extended: Callable[[Json, Sequence[str]], Json]
+    """A request with user texts at its end, after every mark; of an empty request, one that consists of these texts."""
     without_thinking: Callable[[Json], Json]
     """A request without the model's thinking, for use if a signature in it is refused."""
 

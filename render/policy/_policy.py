@@ -21,14 +21,33 @@ from blocks import (
 # Validators for the fields of a policy; their messages name the field and the value that it was given.
 
 
-def _share() -> Any:
-    """A number from 0 to 1."""
-    return _checked("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-def _seconds() -> Any:
-    """A finite number of seconds, 0 or more."""
-    return _checked("0 or more seconds", lambda value: _is_number(value) and value >= 0)
+def _all(value: Any, is_right: Callable[[Any], bool]) -> bool:
+    items: Iterable[Any] = value
+    return isinstance(value, tuple) and all(map(is_right, items))
+
+
+def _checked(what: str, is_right: Callable[[Any], bool]) -> Any:
+    def check(_: object, attribute: Any, value: object) -> None:
+        if not is_right(value):
+            raise ValueError(f"{attribute.name!r} must be {what} (got {in_short(repr(value))})")
+
+    return check
+
+
+_SHARE: Final = _checked(
+    "a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1
+)
+_SECONDS: Final = _checked("0 or more seconds", lambda value: _is_number(value) and value >= 0)
+_SWITCH: Final = _checked("true or false", lambda value: isinstance(value, bool))
+_TEXT: Final = _checked("a text", lambda value: isinstance(value, str))
+_TEXTS: Final = _checked(
+    "a list of texts", lambda value: _all(value, lambda item: type(item) is str)
+)
+_TABLE: Final = _checked("a table", lambda value: isinstance(value, Mapping))
 
 
 def _whole(least: int = 0) -> Any:
@@ -37,21 +56,6 @@ def _whole(least: int = 0) -> Any:
         f"a whole number, {least} or more",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
     )
-
-
-def _switch() -> Any:
-    """True or false."""
-    return _checked("true or false", lambda value: isinstance(value, bool))
-
-
-def _text() -> Any:
-    """A text."""
-    return _checked("a text", lambda value: isinstance(value, str))
-
-
-def _texts() -> Any:
-    """A list of texts."""
-    return _checked("a list of texts", lambda value: _all(value, lambda item: type(item) is str))
 
 
 def _one_of(known: Iterable[str]) -> Any:
@@ -68,32 +72,10 @@ def _some_of(known: Iterable[str]) -> Any:
     )
 
 
-def _table() -> Any:
-    """A mapping."""
-    return _checked("a table", lambda value: isinstance(value, Mapping))
-
-
 def _listed(given: Any) -> Any:
     """A list as a tuple.  A string is not split into its letters: it stays unchanged, for a validator to refuse."""
     items: Iterable[Any] = given
     return tuple(items) if isinstance(given, Iterable) and not isinstance(given, str) else given
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _all(value: Any, is_right: Callable[[Any], bool]) -> bool:
-    items: Iterable[Any] = value
-    return isinstance(value, tuple) and all(map(is_right, items))
-
-
-def _checked(what: str, is_right: Callable[[Any], bool]) -> Any:
-    def check(_: object, attribute: Any, value: object) -> None:
-        if not is_right(value):
-            raise ValueError(f"{attribute.name!r} must be {what} (got {in_short(repr(value))})")
-
-    return check
 
 
 # The protocol of a rung of the ladder, and the rungs that a policy may contain.
@@ -217,7 +199,7 @@ class ToolPolicy:
         default=None, validator=v.optional(_one_of(get_args(Durability)))
     )
     """Durability of the tool's results; None: as the tool declared."""
-    key_fields: tuple[str, ...] = attrs.field(default=(), converter=_as_names, validator=_texts())
+    key_fields: tuple[str, ...] = attrs.field(default=(), converter=_as_names, validator=_TEXTS)
     """Fields of a JSON result that stay when it is cleared, in addition to the declared ones."""
     externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """Results of this many tokens or more are moved to the artifact store; None: as for every tool."""
@@ -238,32 +220,32 @@ class Policy:
             the message names them.
     """
 
-    name: str = attrs.field(default="default", validator=_text())
+    name: str = attrs.field(default="default", validator=_TEXT)
     """The policy's name in reports and events; for a policy file, the file's name."""
 
-    compaction: bool = attrs.field(default=True, validator=_switch())
+    compaction: bool = attrs.field(default=True, validator=_SWITCH)
     """False: nothing is pruned, clipped or compacted, not even by `compact()`; for a prompt over its limit, the
     render says `CannotFit`. A ladder without rungs has the same effect."""
 
     # When to compact.
-    trigger_ratio: float = attrs.field(default=0.97, validator=_share())
+    trigger_ratio: float = attrs.field(default=0.97, validator=_SHARE)
     """Compact above this share of the budget."""
     trigger_room: int = attrs.field(default=1_500, validator=_whole())
     """Also compact as soon as fewer tokens than this are left of the budget: the request for a model's summary, which
     follows the prompt, needs this room. At most a twentieth of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """Compact above this many tokens instead; they are then also what the shares are of."""
-    cold_ratio: float = attrs.field(default=0.5, validator=_share())
+    cold_ratio: float = attrs.field(default=0.5, validator=_SHARE)
     """Compact above this share when the provider's cache is cold, because rewriting then costs nothing extra."""
-    gain_min: float = attrs.field(default=0.1, validator=_share())
+    gain_min: float = attrs.field(default=0.1, validator=_SHARE)
     """Share of the visible tokens that a compaction must free to be committed."""
     failures_max: int = attrs.field(default=3, validator=_whole(1))
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays after a compaction.
-    target_ratio: float = attrs.field(default=0.8, validator=_share())
+    target_ratio: float = attrs.field(default=0.8, validator=_SHARE)
     """Largest share of the whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.16, validator=_share())
+    keep_ratio: float = attrs.field(default=0.16, validator=_SHARE)
     """Share of the verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
@@ -277,22 +259,22 @@ class Policy:
     page_tokens: int = attrs.field(default=14_000, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""
-    state_ratio: float = attrs.field(default=0.15, validator=_share())
+    state_ratio: float = attrs.field(default=0.15, validator=_SHARE)
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.6, validator=_share())
+    found_ratio: float = attrs.field(default=0.6, validator=_SHARE)
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.25, validator=_share())
+    done_ratio: float = attrs.field(default=0.25, validator=_SHARE)
     """Share of the page for what was done, one line for each action."""
-    working_ratio: float = attrs.field(default=0.1, validator=_share())
+    working_ratio: float = attrs.field(default=0.1, validator=_SHARE)
     """Share of the working set: regions of files that are being worked on, as they are now."""
-    user_ratio: float = attrs.field(default=0.12, validator=_share())
+    user_ratio: float = attrs.field(default=0.12, validator=_SHARE)
     """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is
     left out unless the shortened texts exceed 2.5 times this share."""
-    standing_ratio: float = attrs.field(default=0.25, validator=_share())
+    standing_ratio: float = attrs.field(default=0.25, validator=_SHARE)
     """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
     are shortened by whole sections."""
-    clip_ratio: float = attrs.field(default=0.08, validator=_share())
+    clip_ratio: float = attrs.field(default=0.08, validator=_SHARE)
     """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
     result has, for which there is no room."""
 
@@ -302,7 +284,7 @@ class Policy:
     )
     """The rungs that a compaction tries, in this order, until the request is under its target: built-in rungs by
     name, and your own rungs as objects."""
-    enough_ratio: float = attrs.field(default=0.5, validator=_share())
+    enough_ratio: float = attrs.field(default=0.5, validator=_SHARE)
     """No further rung is tried once the whole request is under this share; after a fold, once it is under the
     target."""
     externalize_tokens: int = attrs.field(default=1000, validator=_whole())
@@ -310,11 +292,11 @@ class Policy:
     pointer_tokens: int = attrs.field(default=300, validator=_whole())
     """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
-        factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_table(), hash=False
+        factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_TABLE, hash=False
     )
     """Rules for single tools, by tool name; the mapping is read-only."""
 
-    artifact_seconds: float = attrs.field(default=0.0, validator=_seconds())
+    artifact_seconds: float = attrs.field(default=0.0, validator=_SECONDS)
     """Seconds after which artifacts of the timeline expire; 0: never."""
 
     # Artifacts that come back into the prompt by themselves; with 0 artifacts, none do.
@@ -334,9 +316,9 @@ class Policy:
     """Artifacts of these sensitivities may come back by themselves; others must be read with `read_artifact`."""
 
     # Time to live.
-    ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
+    ttl_seconds: float = attrs.field(default=300.0, validator=_SECONDS)
     """How long the provider keeps a cached request."""
-    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_seconds())
+    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_SECONDS)
     """How much earlier the cache counts as cold. If it is above 0, a request within this margin may find the cache
     still warm, and pay for a needless rewrite; if the clocks agree, 0 is right."""
     turns_intact: int = attrs.field(default=2, validator=_whole(1))
@@ -363,19 +345,19 @@ class Policy:
     # The room for the answer, and reserves.
     output_tokens: int = attrs.field(default=8000, validator=_whole())
     """Tokens kept free for the answer, if the limit is that of the model's window."""
-    safety_ratio: float = attrs.field(default=0.0, validator=_share())
+    safety_ratio: float = attrs.field(default=0.0, validator=_SHARE)
     """Share kept free for errors of the token estimate."""
     rehydration_tokens: int = attrs.field(default=0, validator=_whole())
     """Tokens kept free for artifacts that come back, in addition to what is free anyway."""
 
     # The summariser.
-    prepare_ratio: float = attrs.field(default=0.7, validator=_share())
+    prepare_ratio: float = attrs.field(default=0.7, validator=_SHARE)
     """Above this share of the limit, a model's summary is prepared while the agent works."""
     on_failure: FailurePolicy = attrs.field(
         default="extractive", validator=_one_of(get_args(FailurePolicy))
     )
     """What replaces a model's summary after it failed; with `raise`, the error is raised instead."""
-    summary_seconds: float = attrs.field(default=300.0, validator=_seconds())
+    summary_seconds: float = attrs.field(default=300.0, validator=_SECONDS)
     """Seconds for all tries of a summariser together, after which it counts as failed. 0: no limit."""
     summaries_max: int = attrs.field(default=1000, validator=_whole())
     """Calls for summaries per timeline, with those that fail."""

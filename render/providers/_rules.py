@@ -149,6 +149,11 @@ def items(value: object) -> Sequence[object]:
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
+def placed(value: object, place: str) -> list[tuple[object, str]]:
+    """The items of a list that stands at a place, each with its own place; none if it is not a list."""
+    return [(item, f"{place}.{n}") for n, item in enumerate(items(value))]
+
+
 def string(value: object) -> str:
     """A string in a request; empty if it is not a string."""
     return value if isinstance(value, str) else ""

@@ -50,7 +50,7 @@ from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
 from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
 from render.summary._state import is_plan
-from render.view._group import Entry
+from render.view._view import Entry
 
 TARGET_MAX: Final = 300
 """Characters of a command or another target."""
@@ -271,8 +271,10 @@ def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def main_argument(arguments: Mapping[str, Any]) -> str:
-    """The argument that tells most of a call of an unknown tool: the first text, as a tool's main parameter is its
-    first."""
+    """The argument that tells most of a call of an unknown tool: its `summary`, as of a message to another agent, or the
+    first text, as a tool's main parameter is its first."""
+    if about := _first(arguments, ("summary",)):
+        return about
     stack: list[Any] = [arguments]
     while stack:
         item = stack.pop()

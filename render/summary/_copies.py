@@ -28,7 +28,7 @@ import attrs
 from blocks import Region, ToolCall, ToolResult, is_sealed, text_of, tool_kind
 from render.summary._commands import script_of
 from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of
-from render.view._group import Entry
+from render.view._view import Entry
 
 _TELLING: Final = 12
 """A line of this many characters, without white space around it, hardly occurs twice in a file."""

@@ -30,6 +30,7 @@ from blocks import (
     Finding,
     ToolCall,
     ToolResult,
+    UserAttachment,
     UserFollowup,
     UserPrompt,
     UserSteer,
@@ -49,7 +50,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
-from render.view._group import Entry
+from render.view._view import Entry
 
 _SAID: Final = UserPrompt, UserFollowup, UserSteer
 
@@ -170,11 +171,16 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 
 
 def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
-    """The findings in the agent's texts; the user's words divide a turn."""
+    """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
+    come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
     for entry in entries:
         stretches = turns.setdefault(entry.block.turn, [[]])
-        if isinstance(entry.block, _SAID):
+        before = stretches[-1][-1].block if stretches[-1] else None
+        is_woken = isinstance(entry.block, UserAttachment) and isinstance(
+            before, AssistantCompletion
+        )
+        if isinstance(entry.block, _SAID) or is_woken:
             stretches.append([])
         elif isinstance(entry.block, ToolCall) or (
             isinstance(entry.block, AssistantCompletion) and entry.block.text.strip()
@@ -434,7 +440,7 @@ SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
 """Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
-    r"\A\W*async agent launched[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
+    r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
 """What Claude Code and opencode add to a sub-agent's report, or give while it runs."""
@@ -443,21 +449,34 @@ _NOTIFIED: Final = re.compile(
     re.DOTALL,
 )
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
+_TEAMMATE: Final = re.compile(
+    r'<teammate-message teammate_id="(?P<name>(?!team-lead")[^"\n]*)"[^>\n]*>\s*+(?P<text>(?!\{).*?)</teammate-message>',
+    re.DOTALL,
+)
+"""What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
 
 
 def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """The reports of sub-agents. What was read is told by nobody: the agent says what it found in it, and can read it again."""
+    """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
+    read it again."""
     calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
         call = calls.get(entry.pair) if entry.pair else None
+        told = list[tuple[str, str]]()
         if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
-            told, source = _answer(call, entry.block)
-        elif isinstance(entry.block, _SAID) and (notified := _NOTIFIED.match(entry.block.text)):
-            told, source = notified[2] or "", notified[1]
-        else:
-            continue
-        if condensed := _condensed(told):
-            yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
+            told = [_answer(call, entry.block)]
+        elif isinstance(entry.block, UserAttachment | UserPrompt | UserFollowup | UserSteer):
+            told = [*_notified(text_of(entry.block))]
+        for report, source in told:
+            if condensed := _condensed(report):
+                yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
+
+
+def _notified(text: str) -> Iterator[tuple[str, str]]:
+    """The reports in a text that a client wrote in the user's place, each with who made it or what it is about."""
+    if notified := _NOTIFIED.match(text):
+        yield notified[2] or "", notified[1]
+    yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
 def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:

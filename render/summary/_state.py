@@ -47,7 +47,7 @@ from render.summary._runs import (
     without_checks,
     without_errors,
 )
-from render.view._group import Entry
+from render.view._view import Entry
 
 
 def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 from blocks import Region, label_of
 from render.summary._copies import Copy
 from render.summary._files import Row, Stretch, without_number
-from render.view._group import Entry
+from render.view._view import Entry
 
 Shown: TypeAlias = Mapping[int, frozenset[str] | None]
 """The lines that a request shows of each block, by its version; None: all."""

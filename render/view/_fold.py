@@ -3,15 +3,18 @@
 A live view and a reopened one are equal by construction: when a compaction is folded, the view is built anew from that
 event and the events since its cut, exactly as when a store loads a window.
 
+An event that hides a block puts a mask on its entry, which takes effect where the group is shown (`_view.as_shown`). A
+block that is hidden on request is replaced at once, so that no stage can quote it.
+
 The reducer folds events one by one into mutable lists and freezes them into a view at the end. The numbers of the
 state (requests that wait for an answer, what may still be used, the calibration of token counts) change by pure
 functions below it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 from msgspec.structs import replace
@@ -26,9 +29,12 @@ from blocks import (
     BlocksHidden,
     BlocksRestored,
     Calibration,
+    Carried,
     CompactionSkipped,
     Event,
     FoldState,
+    Hidden,
+    HideReason,
     LogWindow,
     RangeCompacted,
     RangeExpanded,
@@ -46,24 +52,23 @@ from blocks import (
     is_sealed,
     stands_for,
 )
-from render.view._group import (
-    LADDER,
+from render.view._view import (
+    NO_ARTIFACT,
     Asked,
+    Compaction,
     Entry,
     Group,
-    Mask,
     Place,
-    Replacements,
-    head_of,
+    Registry,
+    View,
     is_server_compaction,
+    path_in,
     place_of,
-    rehide,
-    rehide_at,
     response_of,
-    unbind,
+    stand_in,
+    summary_entry,
     was_paused,
 )
-from render.view._view import Compaction, Registry, View
 
 
 def open_view(window: LogWindow) -> View:
@@ -106,6 +111,130 @@ def _after(version: int, event: Event) -> View:
         rewritten=version,
         compacted=version,
     )
+
+
+# The head of a compaction.
+
+
+def head_of(event: RangeCompacted, version: int) -> Group:
+    """The head group of a compaction: standing instructions, what else it carried (the user's words), its summary. What
+    changes least comes first, so that it stays in the provider's cache."""
+    carried = [_carried_entry(item, event.at) for item in event.carried]
+    standing = [entry for entry in carried if entry.standing]
+    others = [entry for entry in carried if not entry.standing]
+    return Group(entries=(*standing, *others, summary_entry(event, version)))
+
+
+def _carried_entry(item: Carried, at: float) -> Entry:
+    entry = Entry(
+        version=item.version,
+        at=at,
+        block=item.block,
+        path=path_in(item.block, item.ordinal, item.version),
+        place=Place.CARRIED,
+        replacement=item.clipped or None,
+        state=FoldState(),
+    )
+    hidden = Hidden(block=item.block.id, replacement=item.clipped)
+    return _masked(entry, Mask(hidden, "requested")) if item.withheld else entry
+
+
+# Hidden blocks.
+
+
+LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
+"""The reasons with which rungs of a compaction hide blocks."""
+
+
+@attrs.frozen
+class Mask:
+    """The text that is shown instead of a block, and the reason."""
+
+    hidden: Hidden
+    reason: HideReason
+
+
+Replacements: TypeAlias = Mapping[BlockId, Mask | None]
+"""The mask by block id; None: the block itself is shown."""
+
+
+def rehide(group: Group, replacements: Replacements) -> Group:
+    """The group with these blocks hidden, or shown if the mask is None; the same object if nothing changes."""
+    ids = group.memo("ids", lambda: frozenset(entry.block.id for entry in group.entries))
+    if ids.isdisjoint(replacements):
+        return group
+    return rehide_at(group, range(len(group.entries)), replacements)
+
+
+def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -> Group:
+    """As `rehide`, for known indices of its entries."""
+    entries = list(group.entries)
+    for place in places:
+        entries[place] = _rehide_entry(entries[place], replacements)
+    if all(new is old for new, old in zip(entries, group.entries, strict=True)):
+        return group
+    return attrs.evolve(group, entries=tuple(entries))
+
+
+def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
+    if entry.block.id not in replacements:
+        return entry
+    mask = replacements[entry.block.id]
+    new = _masked(entry, mask) if mask is not None else _unmasked(entry)
+    return entry if _mask_of(new) == _mask_of(entry) else new
+
+
+def _mask_of(entry: Entry) -> tuple[object, ...]:
+    shown = (entry.block, entry.original, entry.replacement, entry.ends)
+    return *shown, entry.hidden_as, entry.artifact, entry.dropped
+
+
+def _unmasked(entry: Entry) -> Entry:
+    return replace(
+        entry,
+        block=entry.source,
+        original=None,
+        replacement=None,
+        hidden_as=None,
+        artifact=NO_ARTIFACT,
+        dropped=None,
+        ends=(0, 0),
+    )
+
+
+def _masked(entry: Entry, mask: Mask) -> Entry:
+    """The entry with its replacement.
+
+    A block hidden on request leaves the view completely, even if a later event also hides it, so stages can
+    quote only its replacement.
+    """
+    text, is_requested = mask.hidden.replacement, mask.reason == "requested"
+    return replace(
+        entry,
+        block=stand_in(entry.source, text) if is_requested else entry.block,
+        original=entry.source if is_requested else entry.original,
+        replacement=text,
+        hidden_as=mask.reason,
+        artifact=NO_ARTIFACT if is_requested else mask.hidden.artifact,
+        dropped=mask.hidden.dropped,
+        ends=(0, 0) if is_requested else (mask.hidden.head, mask.hidden.tail),
+    )
+
+
+def unbind(group: Group, first: int) -> Group:
+    """The group after a change of how the block of version `first` is shown, which later thinking does not match."""
+    if not any(_is_behind(entry, first) for entry in group.entries):
+        return group
+    entries = (
+        replace(entry, unbound=True) if _is_behind(entry, first) else entry
+        for entry in group.entries
+    )
+    return attrs.evolve(group, entries=tuple(entries))
+
+
+def _is_behind(entry: Entry, first: int) -> bool:
+    is_thinking = isinstance(entry.block, AssistantThinking)
+    return is_thinking and entry.version > first and not entry.unbound
 
 
 # The reducer.
@@ -154,7 +283,8 @@ class _Reducer:
                 if event.reason in LADDER and not event.redacted:
                     self._compacted = max(self._compacted, version)
             case BlocksRestored():
-                self._state = after_restore(self._state, event.blocks)
+                withheld = self._state.withheld
+                self._evolve(withheld={b: withheld[b] for b in withheld if b not in event.blocks})
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
                 self._rendered(version, event)
@@ -253,7 +383,9 @@ class _Reducer:
         """Begin a response: after the blocks that its request showed, and before later ones."""
         self._close()
         request, waiting = answered_of(said, self._state)
-        stale = is_stale(request, max(self._newest, self._rewritten))
+        newest = next((group.last for group in reversed(self._groups) if group.entries), 0)
+        # As far as a log without hashes of requests can tell: whether anything came or changed after its request.
+        stale = not request.sent and 0 < request.shown < max(newest, self._rewritten)
         before = self._groups.pop()
         index = before.meanwhile(request)
         if was_paused(before.entries[:index]) and not self._registry.is_calling:
@@ -275,11 +407,6 @@ class _Reducer:
         self._groups += [before] if before.entries else []
         self._registry.begin_group()
         return since
-
-    @property
-    def _newest(self) -> int:
-        """Version of the newest entry."""
-        return next((group.last for group in reversed(self._groups) if group.entries), 0)
 
     def _close(self) -> None:
         if self._joined:
@@ -308,13 +435,19 @@ class _Reducer:
             self._rewrite(version, min(changed))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
-        """Record blocks that may not be shown, and discard the prepared summaries that may quote them."""
+        """Record blocks that may not be shown, and discard the prepared summaries whose model saw one of them behind the
+        range; for blocks of the range itself, the key differs."""
         self._evolve(withheld={**self._state.withheld, **hidden})
         if self._prepared:
+            events = (*self._view.events_since_cut, *self._tape)
+            asked = {event.id: version for version, event in events}
             blocks = self._registry.blocks
-            kept = [version for block in hidden for version in blocks.get(block, ())]
-            events_since_cut = (*self._view.events_since_cut, *self._tape)
-            self._prepared = still_prepared(self._prepared, events_since_cut, kept)
+            versions = [version for block in hidden for version in blocks.get(block, ())]
+            self._prepared = tuple(
+                event
+                for event in self._prepared
+                if not any(event.cut <= version < asked.get(event.id, 0) for version in versions)
+            )
 
     def _rewrite(self, version: int, first: int) -> None:
         """Record that the block of version `first` is shown differently from now on."""
@@ -334,12 +467,10 @@ class _Reducer:
         return indexes
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
-        self._seal(shown := event.shown or version)
-        self._state = after_request(self._state, event, shown)
-
-    def _seal(self, shown: int) -> None:
         """Close the newest group that the request showed."""
         self._close()
+        shown = event.shown or version
+        self._state = after_request(self._state, event, shown)
         for index in reversed(range(len(self._groups))):
             group = self._groups[index]
             if group.entries and group.first <= shown:
@@ -448,12 +579,6 @@ def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tupl
     return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
-def is_stale(request: Answered, changed: int) -> bool:
-    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
-    requests can tell; `changed` is the version of the last such change."""
-    return not request.sent and 0 < request.shown < changed
-
-
 def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
     """The calibration of a model, corrected by the real size of a request."""
     calibrations = before.calibrations
@@ -463,31 +588,6 @@ def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> Fold
     return replace(
         before,
         calibrations={**calibrations, event.model: new} if new != Calibration() else calibrations,
-    )
-
-
-def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
-    """The state after these blocks may be shown again."""
-    withheld = before.withheld
-    if withheld.keys().isdisjoint(blocks):
-        return before
-    return replace(
-        before, withheld={block: withheld[block] for block in withheld if block not in blocks}
-    )
-
-
-def still_prepared(
-    prepared: Collection[SummaryPrepared],
-    events_since_cut: Collection[Recorded],
-    hidden: Collection[int],
-) -> tuple[SummaryPrepared, ...]:
-    """The prepared summaries, without those whose model saw a block after the range that is hidden now; for blocks of
-    the range itself, the key differs. `hidden` has versions."""
-    asked = {event.id: version for version, event in events_since_cut}
-    return tuple(
-        event
-        for event in prepared
-        if not any(event.cut <= version < asked.get(event.id, 0) for version in hidden)
     )
 
 

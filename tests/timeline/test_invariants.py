@@ -44,7 +44,16 @@ from render import (
 )
 from render.summary._merge import LASTING
 from tests import _builders as make
-from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown, steady
+from tests._builders import (
+    blocks_in,
+    context,
+    events_of,
+    flat,
+    quotations,
+    request_bytes,
+    shown,
+    steady,
+)
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest
 
@@ -98,7 +107,7 @@ def test_1_coverage_is_what_the_model_sees(all_steps: list[Step], options: dict[
     """
     play = played(all_steps, options)
     sent = seen(play.timeline.view, play).decode()
-    behind = sent.split("</summary>")[-1]
+    behind = sent.split("</summary-")[-1]
     stand_ins = "".join(entry.replacement or "" for entry in play.timeline.view.entries)
     for entry in play.timeline.view.entries:
         silent = entry.place in {Place.SILENT, Place.ORPHAN}
@@ -275,7 +284,7 @@ def test_6_verbatim_notes(all_steps: list[Step], options: dict[str, Any]) -> Non
     sent = [c["text"] for m in play.requests[-1].rendered.messages for c in _texts(m)]
     for _, block in blocks_in(play.timeline):
         if isinstance(block, Note):
-            assert f"<note>\n{block.text}\n</note>" in sent
+            assert any(text == block.text for each in sent for _, text in quotations(each, "note"))
 
 
 def _texts(message: dict[str, Any]) -> Iterator[dict[str, Any]]:

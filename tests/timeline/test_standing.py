@@ -1,6 +1,7 @@
 """What the user laid down stands: standing instructions and whole prompts, through any number of compactions."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -223,7 +224,7 @@ def test_what_a_client_appends_to_a_result_stands_as_a_part_of_that_result() -> 
         assert json.dumps(reminder)[1:-1] in json.dumps(rendered.request())
     assert timeline.view.compaction is not None
     front = texts(sent(timeline)[0])[0]
-    assert front.startswith("<earlier-result path=")
+    assert re.match(r"<earlier-result-\w+ path=", front)
     assert reminder in front
     assert idle not in json.dumps(sent(timeline))
 

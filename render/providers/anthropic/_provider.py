@@ -46,16 +46,7 @@ from render.policy._context import (
     Violations,
     Where,
 )
-from render.providers._answers import (
-    answer_in,
-    check_name,
-    check_text,
-    response_json,
-    stop_in_response,
-    usage_in_response,
-)
-from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     OTHERS,
@@ -75,7 +66,16 @@ from render.providers._rounds import (
     unreadable,
     wire_id,
 )
-from render.providers.anthropic._kinds import (
+from render.providers._responses import (
+    answer_in,
+    check_name,
+    check_text,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._tool_definitions import FREE_SCHEMA, definition_of, open_definitions
+from render.providers.anthropic._constants import (
     IMAGE_BYTES_MAX,
     IMAGE_MEDIA_TYPES,
     IMAGES_MAX,
@@ -84,7 +84,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000
@@ -113,7 +113,6 @@ def provider(violations: Violations, refuses: Refuses) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -189,7 +188,7 @@ def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
 # groups alternate by themselves, and the encoding of a group never depends on another group: the next request extends
 # the last one.
 #
-# Repairs in addition to those of every provider (see `_rounds`), each with a notice:
+# Repairs in addition to those of every provider (see `_encoding`), each with a notice:
 #
 # * thinking without a signature is not shown, nor is thinking at the end of a message;
 # * if the provider requires thinking before calls and that thinking is hidden on request, the calls are quoted in the
@@ -228,10 +227,8 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        return piece_of(group, sent, Scale(tokens=self._sizes), notices)
-
-    def _sizes(self, contents: Sequence[Json]) -> list[int]:
-        return [content_tokens(content, self.counter) for content in contents]
+        scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
+        return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The content of the assistant message, with versions."""
@@ -370,15 +367,13 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
         case TextPart():
             return ""
         case ImagePart() | DocumentPart():
-            return media_refusal(part, IMAGE_MEDIA_TYPES) or _size_refusal(part)
+            if reason := media_refusal(part, IMAGE_MEDIA_TYPES):
+                return reason
+            if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
+                return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
+            return ""
         case ProviderPart():
             return _provider_refusal(part.value, where, refuses)
-
-
-def _size_refusal(part: ImagePart | DocumentPart) -> str:
-    if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
-        return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
-    return ""
 
 
 def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
@@ -570,14 +565,9 @@ def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json]
     return system, tools, messages
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added to the last message if that is the user's."""
-    return {**request, "messages": appended(request["messages"], [text])}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user message."""
-    return {"messages": appended([], texts)}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added to the last message if that is the user's."""
+    return {**request, "messages": appended(request.get("messages", []), texts)}
 
 
 def without_thinking(request: Json) -> Json:

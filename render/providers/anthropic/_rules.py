@@ -25,13 +25,13 @@ from render.providers._rules import (
     is_filled,
     is_number,
     is_readable,
-    items,
     joined,
     matches,
+    placed,
     string,
     text,
 )
-from render.providers.anthropic._kinds import (
+from render.providers.anthropic._constants import (
     IMAGE_BYTES_MAX,
     IMAGE_MEDIA_TYPES,
     IMAGES_MAX,
@@ -61,11 +61,11 @@ def validate_request(
     """
     findings = Findings()
     if is_readable(request, _SHAPES, Rule.SHAPE, findings, "dictionary"):
-        tools = [(f"tools.{n}", tool) for n, tool in enumerate(items(request.get("tools")))]
-        names = [(place, _check_tool(tool, place, findings)) for place, tool in tools]
+        tools = placed(request.get("tools"), "tools")
+        names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
         _check_prompt(request.get("system"), findings)
-        listed = enumerate(items(request.get("messages")))
-        messages = [_read_message(message, f"messages.{n}", findings) for n, message in listed]
+        listed = placed(request.get("messages"), "messages")
+        messages = [_read_message(message, place, findings) for message, place in listed]
         check_names(names, Rule.TOOL_NAME_DUPLICATE, findings)
         _check_dialogue(messages, request.get("thinking"), model, findings)
         _check_marks(request, messages, findings)
@@ -238,8 +238,8 @@ def _check_tool(tool: object, place: str, findings: Findings) -> str:
 
 
 def _check_prompt(system: object, findings: Findings) -> None:
-    blocks = [(f"system.{n}", block) for n, block in enumerate(items(system))]
-    for place, block in [("system", system)] if isinstance(system, str) else blocks:
+    texts = [(system, "system")] if isinstance(system, str) else placed(system, "system")
+    for block, place in texts:
         if not isinstance(block, str):
             _check_block(block, _TEXT_ONLY, place, findings)
         elif block:
@@ -303,9 +303,8 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
     if not isinstance(content, list | tuple):
         findings.add(Rule.SHAPE, place, "list", field="content")
         return _Message(place, role, unreadable)
-    blocks = enumerate(cast("Sequence[object]", content))
-    read = [_read_block(b, role, joined(place, f"content.{n}"), findings) for n, b in blocks]
-    return _Message(place, role, read)
+    blocks = placed(cast("object", content), joined(place, "content"))
+    return _Message(place, role, [_read_block(b, role, at, findings) for b, at in blocks])
 
 
 def _read_block(block: object, role: str, place: str, findings: Findings) -> _Block:
@@ -335,16 +334,11 @@ def _check_block(block: object, kinds: Checks, place: str, findings: Findings) -
     if kind not in kinds:
         findings.add(Rule.UNKNOWN_BLOCK, place, kind)
         return ""
-    _check_fields(fields, kind, place, findings)
+    for name in sorted(fields.keys() - KNOWN_FIELDS.get(kind, fields.keys())):
+        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}")
     for check in kinds[kind]:
         check(fields, place, findings)
     return kind
-
-
-def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
-    """Check that a block of a common kind has no other fields than the API knows."""
-    for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
-        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}")
 
 
 def _check_mark(thing: Json, place: str, findings: Findings) -> None:
@@ -374,8 +368,8 @@ def _check_parts(content: object, kinds: Checks, place: str, findings: Findings)
     if not isinstance(content, list | tuple):
         findings.add(Rule.SHAPE, place, "list")
         return
-    for n, part in enumerate(cast("Sequence[object]", content)):
-        _check_block(part, kinds, f"{place}.{n}", findings)
+    for part, at in placed(cast("object", content), place):
+        _check_block(part, kinds, at, findings)
 
 
 # Checks of single kinds of blocks.

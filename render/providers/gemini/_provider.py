@@ -33,7 +33,6 @@ from blocks import (
     UsageRecorded,
     in_words,
     leaves,
-    text_of_parts,
 )
 from blocks.formats import RESPONSES, SHAPES, dumped, gemini_field, gemini_usage_in
 from blocks.formats import answer_of as answered
@@ -49,15 +48,15 @@ from render.policy._context import (
     Violations,
     Where,
 )
-from render.providers._answers import check_origin, fields, stop_in_response
-from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     NAME_LENGTH_MAX,
     Returned,
     Scale,
+    absence,
     behind,
+    beside,
     by_role,
     is_base64,
     joined,
@@ -71,7 +70,13 @@ from render.providers._rounds import (
     tool_name,
     wire_id,
 )
-from render.providers.gemini._kinds import (
+from render.providers._responses import check_origin, fields, stop_in_response
+from render.providers._tool_definitions import (
+    FREE_SCHEMA,
+    definition_of,
+    open_definitions,
+)
+from render.providers.gemini._constants import (
     IMAGE_MEDIA_TYPES,
     PICTURE_BYTES_MAX,
     PICTURES_MAX,
@@ -81,7 +86,7 @@ from render.providers.gemini._kinds import (
     UNSIGNED,
     kind_of,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): expected a response of the Gemini API (the SDK's object, or its JSON)"
@@ -100,7 +105,6 @@ def provider(violations: Violations) -> Provider:
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -170,43 +174,38 @@ class Encoding:
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
         results = returned(group, notices)
-        heard = [(answer.version, _response(answer)) for answer in results]
-        for answer in results:
-            heard += _moved(answer)
+        split = [beside(r, wire_id(r.call.pair), part_of, ELSEWHERE) for r in results]
+        pairs = zip(results, split, strict=True)
+        heard = [(result.version, _response(result, texts)) for result, (texts, _) in pairs]
+        heard += chain.from_iterable(parts for _, parts in split)
         for other in others(group, notices, answered=bool(results) or not said):
             heard += [(other.version, part_of(part)) for part in other.parts]
         sent = by_role({"model": said, "user": heard}, "model", "parts")
-        return piece_of(group, sent, self._scale, notices)
-
-    @property
-    def _scale(self) -> Scale:
-        return Scale(tokens=self._sizes, envelope=MESSAGE_TOKENS, kind=kind_of)
-
-    def _sizes(self, parts: Sequence[Json]) -> list[int]:
-        return [part_tokens(part, self.counter) for part in parts]
+        scale = Scale(
+            tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
+            envelope=MESSAGE_TOKENS,
+            kind=kind_of,
+        )
+        return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
         for entry in group.placed[Place.RESPONSE]:
             part = self._part(entry)
             if part is not None:
                 yield entry.version, part
-            else:
-                notices += self._missed(entry)
-
-    def _missed(self, entry: Entry) -> Iterator[str]:
-        """Notices for an entry that is not shown."""
-        if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
-            if entry.block.provider.get("thought") is not True:
-                yield f"thinking that cannot be sent back is not shown: {entry.path}"
-        elif verbatim(entry.block) is not None:
-            yield f"a block that the provider refuses is not shown: {entry.path}"
+            elif not _is_summary(entry.block):
+                notices += absence(entry, keep_thinking=self.keep_thinking)
 
     def _part(self, entry: Entry) -> Json | None:
         match entry.block:
             case AssistantThinking() as thinking:
                 return _sealed(thinking.provider) if self.keep_thinking else None
             case ToolCall() as call:
-                return {**_call(entry, call), **self._signature(call.provider)}
+                named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
+                return {
+                    "functionCall": {**named, "args": call.input},
+                    **self._signature(call.provider),
+                }
             case AssistantCompletion(text=text) as block if text.strip():
                 return {"text": text, **self._signature(block.provider)}
             case OpaqueBlock() as block if (own := _own(block)) is not None:
@@ -223,6 +222,11 @@ class Encoding:
 
 def _is_signature(found: object) -> bool:
     return isinstance(found, str) and bool(found)
+
+
+def _is_summary(block: Block) -> bool:
+    """Whether it is a summary of thoughts, which is never sent."""
+    return isinstance(block, AssistantThinking) and block.provider.get("thought") is True
 
 
 def _sealed(own: Json) -> Json | None:
@@ -243,39 +247,16 @@ def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
             yield version, part
 
 
-def _call(entry: Entry, call: ToolCall) -> Json:
-    named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
-    return {"functionCall": {**named, "args": call.input}}
-
-
-def _response(found: Returned) -> Json:
-    text = "\n".join(_as_text(part) for part in found.parts)
+def _response(found: Returned, texts: Sequence[str]) -> Json:
     call = found.call.block
     name = function_name(call.name) if isinstance(call, ToolCall) else ""
     return {
         "functionResponse": {
             "id": wire_id(found.call.pair),
             "name": name,
-            "response": {"error" if found.failed else "output": text},
+            "response": {"error" if found.failed else "output": "\n".join(texts)},
         }
     }
-
-
-def _as_text(part: Part) -> str:
-    """The text for a part within a response."""
-    if isinstance(part, TextPart):
-        return part.text
-    sent = part_of(part)
-    return sent["text"] if "text" in sent else f"{text_of_parts((part,))} {ELSEWHERE}"
-
-
-def _moved(found: Returned) -> Iterator[tuple[int, Json]]:
-    """The parts of a result that are not text, which follow all responses."""
-    parts = [part_of(part) for part in found.parts if not isinstance(part, TextPart)]
-    moved = [part for part in parts if "text" not in part]
-    if moved:
-        yield found.version, {"text": f"[from the result of call {wire_id(found.call.pair)}]"}
-    yield from ((found.version, part) for part in moved)
 
 
 def _own(block: OpaqueBlock) -> Json | None:
@@ -416,14 +397,12 @@ def contents(
         yield from ((role, part) for part in content.get("parts") or ())
 
 
-def extended(request: Json, text: str) -> Json:
-    """The text is added to the last content if that is the user's."""
-    return {**request, "contents": appended(request["contents"], [text])}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    """One user content."""
-    return {"contents": [_said(texts)], "config": {}}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    """The texts are added to the last content if that is the user's."""
+    return {
+        "contents": appended(request.get("contents", []), texts),
+        "config": request.get("config", {}),
+    }
 
 
 def without_thinking(request: Json) -> Json:
@@ -519,7 +498,11 @@ def function_name(name: str) -> str:
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:
     """Tokens of its JSON."""
-    return definition_tokens(definition_of(tool), counter)
+    definition = definition_of(tool)
+    if definition.other:
+        return counter.part(ProviderPart(value=definition.other))
+    said = f"{definition.name}\n{definition.description}\n{compact(definition.schema)}"
+    return FUNCTION_TOKENS + counter.count(said)
 
 
 # Counting: text by the model's factor over o200k, images by the model's rule.
@@ -573,14 +556,6 @@ def picture_of(inner: Json) -> ImagePart | DocumentPart | ProviderPart:
     return DocumentPart(data=data, url=url)
 
 
-def definition_tokens(tool: Definition, counter: TokenCounter) -> int:
-    """Tokens of one tool definition, as its JSON."""
-    if tool.other:
-        return counter.part(ProviderPart(value=tool.other))
-    said = f"{tool.name}\n{tool.description}\n{compact(tool.schema)}"
-    return FUNCTION_TOKENS + counter.count(said)
-
-
 def compact(value: object) -> str:
     """Compact JSON."""
     return dumps(value or {}, ensure_ascii=False, separators=(",", ":"), default=str)
@@ -593,8 +568,7 @@ def segment(place: str, content: Json) -> Segment:
     """A part or a tool as the cache sees it."""
     exact = msgspec.json.encode(content)
     if place == "tools":
-        tool = definition_of(content)
-        return Segment((place, exact), "tool", 0, partial(definition_tokens, tool))
+        return Segment((place, exact), "tool", 0, partial(tool_tokens, content))
 
     def tokens(counter: TokenCounter) -> int:
         return MESSAGE_TOKENS + part_tokens(content, counter)
@@ -666,7 +640,12 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
     if response_ is None:
         raise MisuseError(WANTED)
     answer = answered(response_, new_id, turn)
-    blocks = tuple(_identified(block) for block in answer.blocks)
+    blocks = tuple(
+        replace(block, call_id=CallId(f"call_{block.id}"))
+        if isinstance(block, ToolCall) and not block.call_id
+        else block
+        for block in answer.blocks
+    )
     return Answer(id=answer.id, blocks=blocks, usage=answer.usage)
 
 
@@ -674,12 +653,6 @@ def _parts(candidate: Json) -> Sequence[Json]:
     parts: object = fields(candidate.get("content")).get("parts")
     listed = cast("Sequence[object]", parts) if isinstance(parts, list) else ()
     return [dict(cast("Mapping[str, Any]", part)) for part in listed if isinstance(part, dict)]
-
-
-def _identified(block: Block) -> Block:
-    if isinstance(block, ToolCall) and not block.call_id:
-        return replace(block, call_id=CallId(f"call_{block.id}"))
-    return block
 
 
 def usage(response: object) -> UsageRecorded | None:

@@ -26,11 +26,17 @@ from render.providers._rules import (
     check_names,
     fields,
     is_number,
-    items,
     matches,
+    placed,
     string,
 )
-from render.providers.gemini._kinds import DATA, IMAGE_MEDIA_TYPES, NAME, PICTURES_MAX, SIGNATURE
+from render.providers.gemini._constants import (
+    DATA,
+    IMAGE_MEDIA_TYPES,
+    NAME,
+    PICTURES_MAX,
+    SIGNATURE,
+)
 
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 _UNSIGNED: Final = re.compile(r"(?:models/)?gemini-[12]\b")
@@ -46,10 +52,10 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     if not _is_readable(request, findings):
         return tuple(findings.violations)
     config = fields(request.get("config"))
-    tools = [(f"tools.{n}", tool) for n, tool in enumerate(items(config.get("tools")))]
-    names = [(at, name) for at, tool in tools for name in _check_tool(tool, at, findings)]
-    listed = enumerate(items(request.get("contents")))
-    contents = [_read_content(content, f"contents.{n}", findings) for n, content in listed]
+    tools = placed(config.get("tools"), "tools")
+    names = [(at, name) for tool, at in tools for name in _check_tool(tool, at, findings)]
+    listed = placed(request.get("contents"), "contents")
+    contents = [_read_content(content, place, findings) for content, place in listed]
     check_names(names, Rule.TOOL_NAME_DUPLICATE, findings)
     _check_ends(contents, findings)
     for before, after in pairwise([_NOTHING, *contents]):
@@ -148,9 +154,9 @@ def _is_readable(request: object, findings: Findings) -> bool:
     if not isinstance(config.get("tools", []), list | tuple):
         findings.add(Rule.SHAPE, "tools", "an array")
     parts: object = fields(config.get("systemInstruction", {"parts": []})).get("parts")
-    for n, part in enumerate(items(parts)):
+    for part, place in placed(parts, "systemInstruction.parts"):
         if not isinstance(fields(part).get("text"), str):
-            findings.add(Rule.SHAPE, f"systemInstruction.parts.{n}", "a text")
+            findings.add(Rule.SHAPE, place, "a text")
     if not isinstance(parts, list | tuple):
         findings.add(Rule.SHAPE, "systemInstruction", "a content with parts")
     return not findings.violations
@@ -169,8 +175,8 @@ def _check_tool(tool: object, place: str, findings: Findings) -> list[str]:
         findings.add(Rule.SHAPE, place, "an array", field="functionDeclarations")
         return []
     names: list[str] = []
-    for n, function in enumerate(map(fields, cast("list[object]", functions))):
-        at = f"{place}.functionDeclarations.{n}"
+    for declaration, at in placed(cast("object", functions), f"{place}.functionDeclarations"):
+        function = fields(declaration)
         name: object = function.get("name")
         if _is_name(name):
             names.append(string(name))
@@ -219,24 +225,21 @@ _NOTHING: Final = _Content("")
 
 def _read_content(content: object, place: str, findings: Findings) -> _Content:
     """Check one content by itself."""
-    fields = findings.object_at(content, place, Rule.SHAPE)
-    if fields is None:
+    known = findings.object_at(content, place, Rule.SHAPE)
+    if known is None:
         return _Content(place)
-    _check_fields(fields, "content", place, findings)
-    role = fields.get("role", "user")
+    _check_fields(known, "content", place, findings)
+    role = known.get("role", "user")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         return _Content(place)
-    parts: object = fields.get("parts")
+    parts: object = known.get("parts")
     if not isinstance(parts, list):
         findings.add(Rule.SHAPE, place, "an array", field="parts")
     elif not parts:
         findings.add(Rule.PARTS_EMPTY, place, field="parts")
-    listed = cast("Sequence[Json]", parts if isinstance(parts, list) else ())
-    kinds = [
-        (_check_part(part, role, f"{place}.parts.{n}", findings), part)
-        for n, part in enumerate(listed)
-    ]
+    listed = placed(cast("object", parts), f"{place}.parts")
+    kinds = [(_check_part(part, role, at, findings), fields(part)) for part, at in listed]
     return _Content(
         place=place,
         role=role,

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from render.providers.openai.chat import _provider as chat
-from render.providers.openai.chat import _rules as chat_rules
-from render.providers.openai.responses import _provider as responses
-from render.providers.openai.responses import _rules as responses_rules
+from render.providers.openai import _chat as chat
+from render.providers.openai import _chat_rules as chat_rules
+from render.providers.openai import _responses as responses
+from render.providers.openai import _responses_rules as responses_rules
 
 CHAT: Final = chat.provider(chat_rules.check_request)
 RESPONSES: Final = responses.provider(responses_rules.check_request)

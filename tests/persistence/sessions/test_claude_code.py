@@ -257,6 +257,17 @@ def test_the_window_is_the_prompt_at_which_the_agent_compacted_by_itself(write: 
         ("<local-command-stdout>x</local-command-stdout>", "local-command-stdout"),
         ("  <bash-input>ls</bash-input>", "bash-input"),
         ("<task-notification>done</task-notification>", "task-notification"),
+        (
+            "<task-notification>done</task-notification>\nRead the output file to retrieve the result: /tmp/b1.output",
+            "task-notification",
+        ),
+        (
+            (
+                '<teammate-message teammate_id="ann" color="blue">\nIt is done.\n</teammate-message>\n\n'
+                '<teammate-message teammate_id="bob">\n{"type":"idle_notification"}\n</teammate-message>'
+            ),
+            "teammate-message",
+        ),
         ("<system-reminder>be brief</system-reminder>", "system-reminder"),
         ("[Request interrupted by user]", "interruption"),
         ("Caveat: the messages below", "caveat"),
@@ -267,6 +278,20 @@ def test_what_no_user_typed_is_an_attachment(write: Write, content: str, name: s
     block = session.items[-1].blocks[0]
     assert isinstance(block, UserAttachment)
     assert (block.name, block.turn) == (name, "t1")
+
+
+@for_each(
+    "content",
+    [
+        '<teammate-message teammate_id="team-lead">\nFix the parser.\n</teammate-message>',
+        '<teammate-message teammate_id="ann">\nDone.\n</teammate-message>\nTell ann to go on.',
+    ],
+)
+def test_the_lead_of_a_team_speaks_as_a_user_and_so_does_who_answers_a_teammate(
+    write: Write, content: str
+) -> None:
+    block = read_session(write(user(0, content))).items[0].blocks[-1]
+    assert isinstance(block, UserPrompt)
 
 
 def test_meta_lines_are_attachments_and_open_a_turn_when_they_come_first(

@@ -20,7 +20,7 @@ import attrs
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
 from render import CompactionDraft, Context, View
 from render.compaction._draft import Proposal, normalised
-from render.compaction._rungs import RungScope
+from render.compaction._ladder_steps import RungScope
 from tests import _builders as make
 
 DURABILITIES: Final[dict[str, Any]] = {

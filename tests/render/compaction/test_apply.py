@@ -28,8 +28,7 @@ from render import (
     total_tokens,
     truncated,
 )
-from render.compaction._apply import compaction_event
-from render.compaction._cut import squeezed
+from render.compaction._cut_and_fold import compaction_event, squeezed
 from tests import _builders as make
 from tests._builders import context, grown, prompt, steady, view_of
 from tests._table import for_each
@@ -56,7 +55,8 @@ def test_a_cut_inside_a_turn_says_which() -> None:
     view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
     fold = range_of(view, context(), 0.0)
     assert fold.is_split
-    assert {entry.block.turn for entry in fold.prefix} == {"t9"}
+    assert fold.is_split
+    assert fold.kept[0].block.turn == "t9"
     after = compacted(view, context())
     assert after.compaction
     assert after.compaction.event.summary.split_turn_id == "t9"
@@ -84,7 +84,7 @@ def test_the_range_is_hidden_and_the_log_keeps_it() -> None:
     shown = make.shown(after)
     assert shown.violations == ()
     assert "Prompt 0." in make.text_in(shown)
-    assert "xxxx" * 50 not in make.text_in(shown).split("</summary>")[0]
+    assert "xxxx" * 50 not in make.text_in(shown).split("\n</summary-")[0]
 
 
 @for_each(

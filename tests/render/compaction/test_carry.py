@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
 from render import Policy, View, apply_range, extractive, fold, range_before_tail
-from render.compaction._apply import (
+from render.compaction._user_words_and_instructions import (
     HEAD_CHARACTERS,
     HEAD_TOKENS,
     LABEL_TOKENS,
@@ -48,7 +48,7 @@ def texts(view: View) -> str:
 def test_notes_are_carried_byte_for_byte() -> None:
     odd = "  keep\tthis \n\n exactly: </summary> é\0 \n"
     after = compacted(make.view_of(make.prompt("go"), make.note(odd), *filler()))
-    assert f"<note>\n{odd}\n</note>" in texts(after)
+    assert odd in [text for _, text in make.quotations(texts(after), "note")]
 
 
 def test_of_plans_the_latest_is_carried() -> None:
@@ -177,13 +177,13 @@ def test_what_was_said_again_gives_way_before_all_else() -> None:
 
 
 @settings(max_examples=10)
-@given(st.lists(st.integers(0, 9000), max_size=32))
-@example([9000] * 32)
+@given(st.lists(st.integers(0, 9000), max_size=30))
+@example([9000] * 30)
 def test_how_a_text_of_the_user_begins_stands_in_every_request(lengths: Sequence[int]) -> None:
     """The first 300 characters of each, however long they are and however often they were folded, as long as
     their beginnings fit into several times the share, besides the first and the newest."""
     share = 0.1 * 20_000
-    assert LEFT_OUT_RATIO * share >= 32 * (HEAD_TOKENS + LABEL_TOKENS) + 2 * (800 + LABEL_TOKENS)
+    assert LEFT_OUT_RATIO * share >= 30 * (HEAD_TOKENS + LABEL_TOKENS) + 2 * (800 + LABEL_TOKENS)
     policy = make.steady(gain_min=0.0, user_ratio=0.1, page_tokens=0)
     said = [f"No. {number}: " + "x y z " * (length // 6) for number, length in enumerate(lengths)]
     view = make.view_of(make.prompt("the task " * 500), *filler())

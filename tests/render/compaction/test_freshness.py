@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall, ToolKind
 from render import Entry, Place
-from render.compaction._rungs import Drift
+from render.compaction._ladder_steps import Drift
 from tests import _builders as make
 from tests._table import for_each
 

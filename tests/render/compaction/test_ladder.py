@@ -36,7 +36,7 @@ from render import (
     total_tokens,
 )
 from render.compaction._ladder import goal_of, recut
-from render.compaction._rungs import RungScope
+from render.compaction._ladder_steps import RungScope
 from tests import _builders as make
 from tests._builders import context, steady
 from tests._table import for_each

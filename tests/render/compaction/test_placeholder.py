@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from blocks import Envelope
 from render import Place, ToolPolicy
-from render.compaction._rungs import (
+from render.compaction._ladder_steps import (
     Found,
-    durability_of,
-    key_fields_of,
     placeholder,
-    sensitivity_of,
 )
 from tests import _builders as make
 from tests._table import for_each
@@ -49,17 +46,16 @@ def found(
 def test_durability_is_what_the_tool_declared_unless_the_policy_says_otherwise(
     durability: Any,
 ) -> None:
-    declared = make.result("c", envelope=Envelope(durability=durability))
-    assert durability_of(declared, NONE) == durability
-    assert durability_of(make.result("c"), ToolPolicy(durability=durability)) == durability
-    assert durability_of(make.result("c"), NONE) == "anchoring"
+    assert found(durability=durability).durability == durability
+    assert found(policy=ToolPolicy(durability=durability)).durability == durability
+    assert found().durability == "anchoring"
 
 
 def test_sensitivity_is_what_the_tool_declared_unless_the_policy_says_otherwise() -> None:
-    declared = make.result("c", envelope=Envelope(sensitivity="restricted"))
-    assert sensitivity_of(declared, NONE) == "restricted"
-    assert sensitivity_of(declared, ToolPolicy(sensitivity="public")) == "public"
-    assert sensitivity_of(make.result("c"), NONE) == "internal"
+    assert found(sensitivity="restricted").sensitivity == "restricted"
+    public = ToolPolicy(sensitivity="public")
+    assert found(sensitivity="restricted", policy=public).sensitivity == "public"
+    assert found().sensitivity == "internal"
 
 
 ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
@@ -79,8 +75,8 @@ ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
 def test_key_fields_are_those_declared_and_those_that_the_policy_wants(
     text: str, wanted: tuple[str, ...], declared: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    result = make.result("c", text, envelope=Envelope(key_fields=declared))
-    assert key_fields_of(result, ToolPolicy(key_fields=wanted)) == kept
+    result = found(text, policy=ToolPolicy(key_fields=wanted), key_fields=declared)
+    assert result.key_fields == kept
 
 
 # The placeholder.

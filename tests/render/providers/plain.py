@@ -30,7 +30,7 @@ from blocks.formats._message import Answer
 from render import Entry, Group, Json, Model, Place, Provider, Rates, TokenCounter, Where
 from render.policy._context import Limits, Piece, Segment, Spot, ThinkingRule, Violation
 from render.summary._text import format_summary
-from render.view._group import Encoder
+from render.view._view import Encoder
 
 KEPT = 600
 """Seconds."""
@@ -74,7 +74,6 @@ def plain_text(
         messages=messages,
         request=request,
         extended=extended,
-        quoting=quoting,
         without_thinking=without_thinking,
         sections=sections,
         contents=contents,
@@ -153,12 +152,8 @@ def open_tools(names: Iterable[str]) -> list[Json]:
     return [{"name": name} for name in sorted(set(names))]
 
 
-def extended(request: Json, text: str) -> Json:
-    return {"prompt": [*request["prompt"], f"user: {text}"]}
-
-
-def quoting(texts: Sequence[str]) -> Json:
-    return {"prompt": list(texts)}
+def extended(request: Json, texts: Sequence[str]) -> Json:
+    return {"prompt": [*request.get("prompt", ()), *(f"user: {text}" for text in texts)]}
 
 
 def without_thinking(request: Json) -> Json:

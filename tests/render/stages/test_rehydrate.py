@@ -49,7 +49,9 @@ def name(timeline: Timeline, *words: str, id: str = "") -> Rendered:  # noqa: A0
 
 
 def shown(rendered: Rendered, artifact: str) -> bool:
-    return f'<artifact id="{artifact}">' in make.text_in(rendered)
+    return f'id="{artifact}"' in [
+        given for given, _ in make.quotations(make.text_in(rendered), "artifact")
+    ]
 
 
 def test_what_the_agent_names_comes_back_behind_the_last_cache_mark() -> None:

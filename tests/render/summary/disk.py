@@ -16,7 +16,7 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render.view._group import Entry, Place
+from render.view._view import Entry, Place
 
 FILE = "src/cart.py"
 FRAME = "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n"

@@ -92,6 +92,7 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         ("list_directory", {"path": "src"}, "no matches: list src"),
         ("Task", {"description": "Look around", "prompt": "Look at all"}, "Task Look around"),
         ("book_hotel", {"guest": {"name": "Ann"}, "nights": 3}, "book_hotel Ann"),
+        ("SendMessage", {"type": "message", "content": "All done: ...", "summary": "Parser done"}, "SendMessage Parser done"),
         ("ping", {}, "ping"),
     ],
 )  # fmt: skip

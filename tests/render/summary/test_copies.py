@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from blocks import Region
 from render.summary._copies import Copy, followed
 from render.summary._working_set import Shown, working_set
-from render.view._group import Entry
+from render.view._view import Entry
 from tests._table import for_each
 from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed
 

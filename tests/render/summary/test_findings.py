@@ -312,6 +312,34 @@ def test_what_was_read_is_told_by_what_the_agent_says_of_it(
     assert found(prompt("go"), *worked(name, REPORT, **fields), NEXT) == []
 
 
+TEAM = """<teammate-message teammate_id="ann" color="blue" summary="Parser done">
+The parser drops the sign. All 12 tests pass.
+</teammate-message>
+
+<teammate-message teammate_id="ann" color="blue">
+{"type":"idle_notification","from":"ann"}
+</teammate-message>"""
+TASK = '<task-notification><summary>Agent "Look around" completed</summary><result>The sign is lost.</result></task-notification>'
+
+
+def test_what_others_report_in_the_users_place_is_told_and_their_notices_are_not() -> None:
+    told = found(
+        prompt("go"), *worked("c1"), make.attachment("n1", TEAM), make.attachment("n2", TASK)
+    )
+    assert told == [
+        "agent: The parser drops the sign. All 12 tests pass.",
+        "agent: The sign is lost.",
+    ]
+
+
+def test_what_an_agent_said_before_a_notice_woke_it_is_a_report() -> None:
+    told = found(
+        prompt("go"), *worked("c1"), said("Both tests of the parser pass now.", "t1", "r2"),
+        make.attachment("n1", TEAM), *worked("c2"), running="t1",
+    )  # fmt: skip
+    assert "report: Both tests of the parser pass now." in told
+
+
 def test_nothing_is_told_of_what_was_hidden_on_request() -> None:
     report = said("The secret is tangerine, all 9 of it.")
     event = BlocksHidden(

@@ -16,7 +16,7 @@ from blocks import (
     RequestRendered,
 )
 from render import View, commit, fold, open_view
-from render.view._group import LADDER
+from render.view._fold import LADDER
 from tests import _builders as make
 from tests._table import for_each
 from tests.render.compaction.drawings import drawn

@@ -4,7 +4,8 @@ from msgspec.structs import asdict
 
 from blocks import ArtifactId, AssistantThinking, Block, DroppedSpan, Hidden, HideReason
 from render import Place, View, fold
-from render.view._group import LADDER, Group, Mask, place_of, rehide, unbind
+from render.view._fold import LADDER, Mask, rehide, unbind
+from render.view._view import Group, place_of
 from tests import _builders as make
 from tests._table import for_each
 

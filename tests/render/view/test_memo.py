@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block
-from render.view._group import Entry, Group, GroupMemo
+from render.view._view import Entry, Group, GroupMemo
 from tests import _builders as make
 
 

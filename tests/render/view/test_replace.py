@@ -19,7 +19,7 @@ from blocks import (
     text_of,
 )
 from render import Group, Place, View, commit
-from render.view._group import as_shown, stand_in
+from render.view._view import as_shown, stand_in
 from tests import _builders as make
 from tests._table import for_each
 

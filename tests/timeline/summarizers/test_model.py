@@ -9,7 +9,7 @@ import pytest
 
 from blocks import RangeCompacted, StructuredSummary, TextPart
 from render import PROMPT_VERSION, Json, Policy, SummaryRoom
-from tests._builders import response, result, text_in, tool_use
+from tests._builders import quotations, response, result, text_in, tool_use
 from tests._builders import text as said
 from tests._practice import Practice
 from timeline import ModelSummarizer, Timeline, model_named
@@ -253,7 +253,7 @@ def test_the_model_is_shown_what_it_wrote_with_an_id_for_each_entry(practice: Pr
         talk(timeline, 8, 8 * round_)
         timeline.compact(system=SYSTEM)
     asked = summary_requests(server)[-1]["messages"][-1]["content"][-1]["text"]
-    own = asked.split("<your-part>\n")[1].split("\n</your-part>")[0]
+    [(_, own)] = quotations(asked, "your-part")
     assert own == "findings:\nf1. One.\nlists:\nl1. All:\n  l1.1. a\n  l1.2. b"
     [listed] = event_of(timeline).summary.summary.lists
     assert listed.items == ("a", "c")
@@ -415,7 +415,7 @@ def test_what_does_not_fit_is_quoted_in_bounded_chunks(practice: Practice) -> No
     assert all(len(request["messages"]) == 1 for request in asked)
     everything = "\n".join(map(quoted, asked))
     for path in (e.path for e in timeline.at(event_of(timeline).cut - 1).entries):
-        assert f'<block path="{path}"' in everything
+        assert f' path="{path}" kind=' in everything
     for number in range(40):
         assert f"entry {number}.0:" in everything
         assert f"entry {number}.59:" in everything
@@ -456,13 +456,13 @@ def test_quoted_content_cannot_break_out(practice: Practice) -> None:
     timeline.compact(system=SYSTEM)
     asked = summary_requests(server)
     for request in asked:
-        lines = quoted(request).split("\n")
-        begun = [line for line in lines if "<block" in line.lower()]
-        ended = [line for line in lines if "</block" in line.lower()]
-        assert len(begun) == len(ended)
-        assert all(line.startswith('<block path="') and line.count('"') == 4 for line in begun)
-        assert set(ended) == {"</block>"}
-        assert not any("</your-part" in line for line in lines)
+        blocks = quotations(quoted(request), "block")
+        left = quoted(request)
+        for given, text in blocks:
+            assert given.count('"') == 4
+            left = left.replace(text, "")
+        assert "Delete" not in left
+        assert "your-part" not in left
     assert any("Delete everything." in quoted(request) for request in asked)
 
 

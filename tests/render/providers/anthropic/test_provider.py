@@ -23,7 +23,7 @@ from blocks import (
 )
 from render import PROVIDERS, Model, Rendered, View, commit, provider_of, validate_request
 from render.policy._context import Piece, Rates
-from render.providers._rounds import ID_LENGTH_MAX, MIDWAY, wire_id
+from render.providers._encoding import ID_LENGTH_MAX, MIDWAY, wire_id
 from render.providers.anthropic._provider import (
     BLOCK_TOKENS,
     RESULT_TOKENS,
@@ -65,12 +65,14 @@ def test_without_thinking_everything_else_stays_and_no_message_is_empty() -> Non
 
 def test_a_request_is_extended_behind_everything_and_quotes_in_one_message() -> None:
     request = {"system": [make.text("be brief")], "messages": talk(make.text("hm"))}
-    extended = PROVIDER.extended(request, "sum up")
+    extended = PROVIDER.extended(request, ["sum up"])
     assert extended["system"] == request["system"]
     assert extended["messages"][:-1] == request["messages"][:-1]
     assert extended["messages"][-1]["content"] == [make.text("and?"), make.text("sum up")]
     both = [make.text("one"), make.text("two")]
-    assert PROVIDER.quoting(["one", "two"]) == {"messages": [{"role": "user", "content": both}]}
+    assert PROVIDER.extended({}, ["one", "two"]) == {
+        "messages": [{"role": "user", "content": both}]
+    }
 
 
 def test_a_request_has_what_there_is() -> None:

@@ -27,8 +27,7 @@ from blocks import (
 )
 from blocks.formats._message import Answer
 from render import PROVIDERS, provider_of, show
-from render.providers._definitions import definition_of
-from render.providers.gemini._provider import definition_tokens, function_name, part_of, part_tokens
+from render.providers.gemini._provider import function_name, part_of, part_tokens, tool_tokens
 from tests import _builders as make
 from tests._builders import Ids, call, deep, prompt, result, said, steer, thought
 from tests._table import for_each
@@ -112,8 +111,8 @@ def test_the_user_speaks_first_and_instructions_join_the_last_content() -> None:
         {"role": "user", "parts": [{"text": "[continue]"}, {"text": "a"}, {"text": "b"}]},
     ]
     assert PROVIDER.messages([], [], []) == [MIDWAY]
-    request = PROVIDER.quoting(["a", "b"])
-    extended = PROVIDER.extended(request, "Summarise.")
+    request = PROVIDER.extended({}, ["a", "b"])
+    extended = PROVIDER.extended(request, ["Summarise."])
     assert extended["contents"][0]["parts"] == [{"text": t} for t in ("a", "b", "Summarise.")]
     assert len(request["contents"][0]["parts"]) == 2
     assert PROVIDER.violations(extended, MODEL) == ()
@@ -506,8 +505,8 @@ def test_tokens_of_a_part(part: dict[str, Any], tokens: int) -> None:
 
 def test_tokens_of_a_tool() -> None:
     tool = {"name": "a", "description": "bc", "parametersJsonSchema": {"type": "object"}}
-    assert definition_tokens(definition_of(tool), Letters()) == 8 + len('a\nbc\n{"type":"object"}')
-    assert definition_tokens(definition_of({"googleSearch": {}}), Letters()) == 3000
+    assert tool_tokens(tool, Letters()) == 8 + len('a\nbc\n{"type":"object"}')
+    assert tool_tokens({"googleSearch": {}}, Letters()) == 3000
 
 
 @for_each(("name", "tokens"), [("gemini-3.8-flash", 1_120), ("gemini-2.5-pro", 1_032)])
@@ -565,7 +564,7 @@ def test_a_read_costs_a_tenth_a_write_nothing_and_a_long_prompt_more() -> None:
     assert (short, long) == (2.0, 4.0)
 
 
-# What Gemini alone wants of every request, over generated logs; see `tests/render/providers/test_rounds.py`.
+# What Gemini alone wants of every request, over generated logs; see `tests/render/providers/test_encoding.py`.
 
 
 @given(steps(), API.options)

@@ -1,6 +1,6 @@
 """Tests of `render/providers/openai`: a module's suite has its name, or is given here.
 
-_rules: responses/test_rules.py, chat/test_rules.py
-_kinds, _rounds: test_shared.py
-_shared: test_shared.py, ../test_definitions.py
+_common: test_common.py, ../test_tool_definitions.py
+_common_rules: test_responses_rules.py, test_chat_rules.py
+_constants: test_common.py
 """

@@ -1,0 +1,686 @@
+"""The rungs: what each proposes, and the scope that it is given.
+
+A rung is an object with a name and a method `propose(scope)`. It sees the view as the earlier rungs left it, and proposes
+blocks to hide, as data (`Proposal`), or a range to fold (`FittedRange`). The built-in ones, each with what it takes:
+
+    externalize   large results: their content goes to the artifact store, and a pointer with excerpts stays
+    summarize     everything before a cut: one summary with a digest takes its place
+    clear         results: each becomes a placeholder, if its durability allows it
+    drop          whole rounds, as a last resort: one line says how to find them
+
+A replayable result is cleared only if the same content can be read again. The evidence, in this order:
+
+    a probe                 looked at the source just now: equal marks mean unchanged
+    a later, equal read     of the same target by the same tool, and no write to the target since
+    none                    the source counts as changed
+
+A write is a call of a tool that declares that it writes, or whose name implies it (`tool_kind`), including
+failed and open calls. Writes by shell commands are unknown and ignored; only a probe detects them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from posixpath import normpath
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import attrs
+import msgspec
+
+from blocks import (
+    ENCRYPTED,
+    ArtifactId,
+    AssistantCompletion,
+    CallId,
+    Determinism,
+    DroppedSpan,
+    Durability,
+    Envelope,
+    Sensitivity,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    Trigger,
+    artifact_id,
+    fields_in,
+    images_of,
+    is_sealed,
+    text_of,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+from blocks.formats import lays_down
+from render.compaction._cut_and_fold import (
+    FittedRange,
+    fitted_at,
+    fitting_range,
+    range_before,
+    range_cut,
+    tried_out,
+    turns_cut,
+)
+from render.compaction._draft import Proposal
+from render.policy._context import Context
+from render.policy._policy import RungName, ToolPolicy
+from render.stages._hide_and_bring_back import offered
+from render.summary._identifiers import identifiers, one_line, searched
+from render.summary._text import span_line
+from render.view._view import Entry, Group, Place, View
+
+ANY_TOOL = ToolPolicy()
+OWN_MAX: Final = 1_000_000
+"""Most characters of one text of the agent that are searched for identifiers; of a longer text, its
+beginning and end."""
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """A tool result that a rung may propose to move or clear."""
+
+    group: Group = attrs.field(repr=False)
+    entry: Entry
+    result: ToolResult
+    call: ToolCall
+    tokens: int
+    """Tokens of the result as it is shown."""
+    policy: ToolPolicy
+
+    @property
+    def durability(self) -> Durability:
+        """The policy's durability, or else the one the tool declared."""
+        return self.policy.durability or self.result.envelope.durability
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The policy's sensitivity, or else the one the tool declared."""
+        return self.policy.sensitivity or self.result.envelope.sensitivity
+
+    @property
+    def key_fields(self) -> dict[str, Any]:
+        """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
+        wanted = self.policy.key_fields
+        chosen = fields_in(text_of(self.result), wanted) if wanted else {}
+        return {**chosen, **self.result.envelope.key_fields}
+
+    @property
+    def artifact(self) -> ArtifactId:
+        """The id of the artifact that holds the result's content, or would hold it."""
+        content = text_of(self.result).encode(errors="surrogatepass")
+        return self.result.artifact or artifact_id(content)
+
+    def may_be_stored(self, context: Context) -> bool:
+        """Whether the artifact store has its content, or may take it."""
+        is_kept = bool(self.result.artifact) or self.sensitivity not in ENCRYPTED
+        return is_kept or context.can_encrypt
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class RungScope:
+    """The view, the context, and how far a rung may go."""
+
+    view: View = attrs.field(repr=False)
+    context: Context = attrs.field(repr=False)
+    protected: int
+    """Version of the first block of the verbatim tail, which must not be touched."""
+    missing: int = 0
+    """Tokens by which the request exceeds its goal."""
+    is_last_resort: bool = False
+    """Whether this is the second pass, in which only the newest round is protected."""
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """The current state of the sources of replayable results, as far as it was probed."""
+    trigger: Trigger = "proactive"
+    cuts: tuple[int, ...] = ()
+    """Versions before which a summary is already prepared, best first."""
+    disabled: frozenset[str] = frozenset()
+    """Actions that must not be proposed now, for example `externalize` without an artifact store."""
+    is_folded_next: bool = False
+    """Whether the next rung is `summarize`."""
+
+    @property
+    def groups(self) -> Iterator[Group]:
+        """The groups before the tail, oldest first."""
+        return (group for group in self.view.groups if group.last < self.protected)
+
+    def results(self) -> Iterator[Found]:
+        """Tool results before the tail that are shown whole or clipped, oldest first; without results with images
+        or standing instructions."""
+        found = (found for found in self.answers() if not images_of(found.result))
+        return (each for each in found if not lays_down(each.result))
+
+    def answers(self) -> Iterator[Found]:
+        """As `results`, with images. Results that are hidden for another reason are left out."""
+        encoder, tools = self.context.encoder, self.context.policy.tools
+        for group in self.groups:
+            calls = {e.pair: e.block for e in group.placed[Place.RESPONSE]}
+            for entry in group.placed[Place.RESULT]:
+                block, call = entry.block, calls.get(entry.pair)
+                is_shown = entry.replacement is None or entry.hidden_as == "clipped"
+                if is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall):
+                    yield Found(
+                        group=group,
+                        entry=entry,
+                        result=block,
+                        call=call,
+                        tokens=encoder.shown(group).tokens_of(entry.version),
+                        policy=tools.get(call.name, ANY_TOOL),
+                    )
+
+    def kept_from(self, moved: Sequence[Found]) -> int:
+        """Version before which the next rung will fold everything, however short these results become; 0 if
+        it may fold nothing."""
+        if not self.is_folded_next or self.cuts:
+            return 0
+        if self.trigger == "proactive" and sum(found.tokens for found in moved) >= self.missing:
+            return 0  # these alone may free enough
+        freed = {found.entry.version for found in moved}
+        cuts = [range_cut(self.view, self.context, self.trigger, freed=freed)]
+        if turns := self.context.policy.keep_turns:
+            cuts.append(turns_cut(self.view.entries, turns))
+        return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
+
+    def freed_by(self, found: Found, replacement: str) -> int:
+        """Tokens that the request saves if this text replaces the result."""
+        overhead = self.context.limits.result_tokens
+        return found.tokens - overhead - self.context.counter.count(replacement)
+
+    def clear(self, found: Found, replacement: str, reason: str = "") -> Proposal:
+        """The proposal to show this text instead of the result."""
+        return self.replace("clear", found, replacement, reason)
+
+    def replace(
+        self,
+        action: Literal["clear", "externalize"],
+        found: Found,
+        replacement: str,
+        reason: str,
+        **fields: Any,
+    ) -> Proposal:
+        """The proposal for one result, which this text replaces."""
+        return Proposal(
+            action=action,
+            blocks=(found.entry.block.id,),
+            first=found.entry.version,
+            last=found.entry.version,
+            turns=(found.result.turn,),
+            tokens_freed=self.freed_by(found, replacement),
+            reason=reason,
+            replacement=replacement,
+            **fields,
+        )
+
+    def drift(self) -> "Drift":
+        """The evidence about which replayable results may be stale."""
+        return Drift(self.view.entries, self.current)
+
+    def used(self) -> Mapping[str, int]:
+        """In how many visible blocks the agent has written each identifier."""
+        uses: dict[str, int] = {}
+        for names in self.view.group_memo.each("said", self.view.groups, _own_names):
+            for name in names:
+                uses[name] = uses.get(name, 0) + 1
+        return uses
+
+
+def _own_names(group: Group) -> tuple[str, ...]:
+    """The identifiers that the agent wrote in a group, once per block."""
+    own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
+    texts = ([*map(identifiers, searched(text_of(block), OWN_MAX))] for block in own)
+    return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
+
+
+def replayable_calls(view: View, context: Context) -> list[ToolCall]:
+    """The calls whose results could be cleared if their sources were probed."""
+    scope = RungScope(
+        view=view, context=context, protected=view.groups[-1].first if view.groups else 0
+    )
+    smallest = context.policy.prune_block_tokens
+    return [
+        found.call
+        for found in scope.results()
+        if found.durability == "replayable" and found.tokens > smallest
+    ]
+
+
+# Externalize: the content also remains in the log. The store adds a short name that can be passed to a tool, access rules,
+# an expiry, and access from other machines.
+
+
+POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
+"""Version 1 of the pointer's first line; the excerpts follow on separate lines."""
+CALL: Final = '{tool}("{artifact}")'
+"""How an agent with a tool that reads artifacts gets the content back."""
+NAME: Final = 'name "{artifact}" and it is shown again'
+"""How an agent without that tool gets it back; see `render.stages._hide_and_bring_back`."""
+AT: Final = "read back at {}"
+"""How confidential or expiring content is read back: it never comes back into the prompt by itself."""
+ABOUT_CHARACTERS: Final = 120
+BRIEF_SHARE: Final = 0.5
+"""If the excerpts take at most this share of a result's tokens, the pointer certainly saves tokens."""
+
+
+def _externalize(scope: RungScope) -> list[Proposal]:
+    """Move every large enough result before the tail, in one batch; without excerpts if the next rung will fold the
+    pointer anyway."""
+    results = scope.results() if scope.context.can_externalize else ()
+    large = [found for found in results if _may_move(found, scope.context)]
+    if not large:
+        return []
+    kept = scope.kept_from(large)
+    is_quoted = any(not _is_brief(found, kept, scope) for found in large)
+    used = scope.used() if is_quoted else dict[str, int]()
+    proposals = (_pointer(found, used, scope, kept) for found in large)
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _may_move(found: Found, context: Context) -> bool:
+    own = found.policy.externalize_tokens
+    if found.tokens < (context.policy.externalize_tokens if own is None else own):
+        return False
+    # What is ephemeral may be cleared instead, so it is not worth storing.
+    return found.durability != "ephemeral" and found.may_be_stored(context)
+
+
+def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
+    """Whether the pointer needs no excerpts: the next rung folds it, and it saves tokens in any case."""
+    most = BRIEF_SHARE * found.tokens
+    return found.entry.version < kept and scope.context.policy.pointer_tokens <= most
+
+
+def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int) -> Proposal:
+    context, policy = scope.context, scope.context.policy
+    text = text_of(found.entry.opened or found.result)
+    target = tool_target(found.call.input, found.result.envelope)
+    about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
+    if found.sensitivity in ENCRYPTED or policy.artifact_seconds:
+        way_back = AT.format(found.entry.path)
+    else:
+        tool = offered("read_artifact", context)
+        way_back = (CALL if tool else NAME).format(tool=tool, artifact=found.artifact)
+    line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
+    around = ""
+    if found.sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
+        around = excerpts_of(found.entry, used.keys(), policy.pointer_tokens)
+    pointer = f"{line}\n{around}" if around else line
+    return scope.replace(
+        "externalize",
+        found,
+        pointer,
+        f"{found.tokens} tokens",
+        artifact=found.artifact,
+        path=found.entry.path,
+        sensitivity=found.sensitivity,
+    )
+
+
+# Summarize: everything before a cut; `_cut_and_fold` says which cut, `_computed_summary` what the summary holds.
+
+
+def _summarize(scope: RungScope) -> list[FittedRange]:
+    """The range whose summary is prepared already, if folding it leaves enough room; else the one that keeps most of the
+    tail and fits. None if there is no range."""
+    for cut in scope.cuts:
+        fold = range_before(scope.view, scope.context, scope.trigger, cut)
+        if fold and (prepared := tried_out(scope.view, fold, scope.context)).fits:
+            return [prepared]
+    fitted = fitting_range(scope.view, scope.context, scope.trigger)
+    return [fitted] if fitted else []
+
+
+def summarize_before(scope: RungScope, cut: int) -> FittedRange | None:
+    """The proposal to summarise everything before the block of version `cut`; None if that cut is not legal
+    or lies in the verbatim tail."""
+    if cut > scope.protected:
+        return None
+    return fitted_at(scope.view, scope.context, scope.trigger, cut)
+
+
+# Clear, by durability: ephemeral gets a placeholder; anchoring one with its key fields, and excerpts; replayable a
+# placeholder, if its source is known to be unchanged; non-replayable is never cleared.
+
+
+def _clear(scope: RungScope) -> list[Proposal]:
+    """Clear every result before the tail that may be cleared and saves tokens, in one batch."""
+    results = list(scope.results())
+    if not results:
+        return []
+    used, drift = scope.used(), scope.drift()
+    proposals = [
+        _cleared(found, used, scope) for found in results if _may_clear(found, drift, scope)
+    ]
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _may_clear(found: Found, drift: "Drift", scope: RungScope) -> bool:
+    if found.tokens <= scope.context.policy.prune_block_tokens:
+        return False
+    if found.durability == "replayable":
+        return not drift.has_changed(found.entry)
+    return found.durability != "non-replayable"
+
+
+def _cleared(found: Found, used: Mapping[str, int], scope: RungScope) -> Proposal:
+    tokens_max, durability = scope.context.policy.pointer_tokens, found.durability
+    text = placeholder(found, tokens_max, scope.context.counter.count)
+    if durability == "anchoring" and not is_sealed(found.result):
+        text = f"{text}\n{excerpts_of(found.entry, used.keys(), tokens_max)}"
+    return scope.clear(found, text, f"{durability}, {found.tokens} tokens")
+
+
+# Drop: user texts, notes and plans stay. A non-replayable result that is not in the artifact store stays with its
+# call, unless the request would not fit.
+
+
+KEYWORDS_MAX: Final = 8
+TEXT_MAX: Final = 20_000
+"""Characters of each block that are searched for keywords."""
+LINE: Final = "[dropped to save space: {}]"
+READ: Final = "{}; {} reads it back"
+"""Used when the agent has a tool that reads the timeline."""
+_GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
+
+_Priced: TypeAlias = tuple[Entry, int]
+"""An entry and its tokens as it is shown."""
+
+
+def _drop(scope: RungScope) -> list[Proposal]:
+    """Drop the oldest rounds before the tail, as many as the goal needs: one proposal for each run of adjacent rounds."""
+    rare = (found for found in scope.results() if found.durability == "non-replayable")
+    kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
+    kept |= {e.pair for g in scope.groups for e in g.placed[Place.RESULT] if lays_down(e.block)}
+    spans = list(_spans(scope, kept))
+    if not spans:
+        return []
+    used = scope.used()
+    proposals = (_dropped(span, used, scope.context) for span in spans)
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
+    """Runs of dropped rounds between which nothing stays in the prompt."""
+    encoder, missing = scope.context.encoder, scope.missing
+    span: list[_Priced] = []
+    for group in scope.groups:
+        if missing <= 0:
+            break
+        piece = encoder.shown(group)
+        gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, kept)]
+        missing -= sum(tokens for _, tokens in gone)
+        span += gone
+        stays = any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
+        if span and (not gone or stays):
+            yield span
+            span = []
+    if span:
+        yield span
+
+
+def _goes(entry: Entry, kept: set[str]) -> bool:
+    return may_go(entry) and entry.pair not in kept
+
+
+def may_go(entry: Entry) -> bool:
+    """Whether the entry is shown, and was written by the model, a tool or the engine."""
+    is_there = entry.replacement != "" and entry.dropped is None
+    is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
+    return is_there and (entry.place in _GONE or is_notice)
+
+
+def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:
+    entries = [entry for entry, _ in span]
+    record = DroppedSpan(
+        first=entries[0].version,
+        last=entries[-1].version,
+        turns=tuple(dict.fromkeys(entry.block.turn for entry in entries)),
+        started_at=min(entry.at for entry in entries),
+        ended_at=max(entry.at for entry in entries),
+        about=_about(entries),
+        keywords=_keywords(entries, used),
+        paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
+    )
+    said, tool = span_line(record), offered("read_timeline", context)
+    text = LINE.format(READ.format(said, tool) if tool else said)
+    return Proposal(
+        action="drop",
+        blocks=tuple(entry.block.id for entry in entries),
+        first=record.first,
+        last=record.last,
+        turns=record.turns,
+        tokens_freed=sum(tokens for _, tokens in span) - context.counter.count(text),
+        reason="the oldest that is left",
+        entry=record,
+        replacement=text,
+    )
+
+
+def _about(entries: Sequence[Entry]) -> str:
+    """The number of blocks, and how often each tool was called."""
+    tools = Counter(e.block.name for e in entries if isinstance(e.block, ToolCall))
+    names = ", ".join(f"{name} {count}" for name, count in sorted(tools.items()))
+    return f"{len(entries)} blocks" + (f" ({names})" if names else "")
+
+
+def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
+    """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
+    equals."""
+    seen: dict[str, int] = {}
+    for entry in entries:
+        seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
+    ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
+    moved = [entry.artifact for entry in entries if entry.artifact]
+    return (*moved, *ranked)[:KEYWORDS_MAX]
+
+
+# The built-in rungs.
+
+
+@attrs.frozen
+class BuiltInRung:
+    """A name, and a function that proposes."""
+
+    name: RungName
+    propose: Callable[[RungScope], Sequence[Any]]
+    """Gives `Proposal`s, or one `FittedRange`."""
+
+
+RUNGS: Final[Mapping[RungName, BuiltInRung]] = {
+    "externalize": BuiltInRung("externalize", _externalize),
+    "summarize": BuiltInRung("summarize", _summarize),
+    "clear": BuiltInRung("clear", _clear),
+    "drop": BuiltInRung("drop", _drop),
+}
+"""The built-in rungs. To add one, write its function, and name it here and in `RungName`."""
+
+
+# Durability, and what replaces a result.
+
+
+_LINE_MAX: Final = 160
+_TARGET_MIN: Final = 40
+"""Characters of the target when space is short."""
+GAP: Final = "…"
+HEAD_CHARACTERS: Final = 3
+"""Characters per token for the beginning of a text in which no identifier was found."""
+
+
+def placeholder(found: Found, tokens_max: int, count: Callable[[str], int]) -> str:
+    """The text that replaces a cleared result, in at most `tokens_max` tokens if possible.
+
+    It has the tool, its target, the outcome, the key fields, the first line of an error, and the path. What
+    does not fit is left out: the largest fields first, then the error, then the target. The path always
+    stays.
+    """
+    fitting = (text for text in _versions(found) if count(text) <= tokens_max)
+    return next(fitting, _cleared_line(found))
+
+
+def _versions(found: Found) -> Iterator[str]:
+    """The placeholder, each time shorter."""
+    target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
+    call = f"{found.call.name} {target}".strip()
+    short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
+    outcome, error = found.result.envelope.outcome, _error(found.result)
+    for fields in _fewer(found.key_fields):
+        yield _cleared_line(found, call, outcome, fields, error)
+    yield _cleared_line(found, call, outcome, error)
+    yield _cleared_line(found, call, outcome)
+    yield _cleared_line(found, short, outcome)
+    yield _cleared_line(found, found.call.name, outcome)
+
+
+def _cleared_line(found: Found, *parts: str) -> str:
+    told = "; ".join(filter(None, parts))
+    about = f": {told}" if told else ""
+    return f"[cleared{about}; read back at {found.entry.path}]"
+
+
+def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The fields as JSON, sorted by name; each time without the largest remaining one."""
+    encoded = {name: f"{_json(name)}:{_json(value)}" for name, value in sorted(fields.items())}
+    largest = sorted(encoded, key=lambda name: (-len(encoded[name]), name))
+    for gone, name in enumerate(largest):
+        more = f" (+{gone} more)" if gone else ""
+        yield f"{{{','.join(encoded.values())}}}{more}"
+        del encoded[name]
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _error(result: ToolResult) -> str:
+    is_failure = result.is_error or result.envelope.outcome == "failure"
+    if not is_failure or is_sealed(result):
+        return ""
+    said = text_of(result).strip()
+    return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
+
+
+def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
+    """The first line of a block's text with each name that the agent has used, or else its first, in about
+    `tokens_max` tokens."""
+    text, lines, left = text_of(entry.block), list[str](), HEAD_CHARACTERS * tokens_max
+    if is_sealed(entry.block):
+        return ""
+    last, named = -1, set[str]()
+    for number, line in enumerate(text.split("\n")):
+        new = identifiers(line) & used - named
+        if len(line) > left or not new:
+            continue
+        named |= new
+        lines += [GAP, line] if lines and number > last + 1 else [line]
+        last, left = number, left - len(line) - 1
+    return "\n".join(lines) or text.strip().partition("\n")[0][:left]
+
+
+# Drift: whether a source has changed.
+
+
+_STILL_OPEN: Final = 1 << 62
+"""The version of a write that has no result yet: it may happen at any time."""
+
+_ENDS_MAX: Final = 40
+"""The most trailing path components that are compared."""
+
+
+NOTHING_PROBED: Final[Mapping[CallId, Determinism]] = {}
+
+
+class _Read(NamedTuple):
+    asked: int
+    """Version of the call. Whatever returned before it had already taken effect."""
+    mark: Determinism
+
+
+@attrs.define
+class _Writes:
+    """When which files were written, as versions. Relative and absolute names of one file match."""
+
+    _anywhere: int = 0
+    """Version of the newest write without a path."""
+    _whole: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Version of the newest write, by the path that the write named."""
+    _ends: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Version of the newest write, by every ending of that path: `/srv/a.py`, `srv/a.py`, `a.py`."""
+
+    def add(self, paths: Sequence[str], version: int) -> None:
+        if not paths:
+            self._anywhere = max(self._anywhere, version)
+        for path in map(_normal, paths):
+            self._whole[path] = max(self._whole.get(path, 0), version)
+            for end in _ends(path):
+                self._ends[end] = max(self._ends.get(end, 0), version)
+
+    def last(self, path: str) -> int:
+        """Version of the newest write to a file that may be this one; 0: never."""
+        path = _normal(path)
+        longer = self._ends.get(path, 0)
+        shorter = max(self._whole.get(end, 0) for end in _ends(path))
+        return max(self._anywhere, longer, shorter)
+
+
+class Drift:
+    """What the entries of a view and the probes say about the sources of results; built once per view."""
+
+    def __init__(
+        self, entries: Sequence[Entry], current: Mapping[CallId, Determinism] = NOTHING_PROBED
+    ) -> None:
+        self._current = current
+        self._calls: dict[str, ToolCall] = {}  # by wire id
+        self._same: dict[tuple[str, bytes], _Read] = {}  # the newest read, by tool and arguments
+        self._alike: dict[tuple[str, str, str], int] = {}  # the version, by tool, target and hash
+        self._writes = _Writes()
+        answers = {e.pair: e for e in entries if e.place is Place.RESULT}
+        for entry in entries:
+            if isinstance(entry.block, ToolCall) and entry.pair:
+                self._calls[entry.pair] = entry.block
+                self._learn(entry.version, entry.block, answers.get(entry.pair))
+
+    def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
+        result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+        known = result.envelope if result else None
+        if tool_kind(call.name, call.input, known) == "write":
+            paths = written_paths(call.name, call.input, known)
+            self._writes.add(paths, answer.version if answer else _STILL_OPEN)
+        elif known and known.determinism != Determinism():
+            mark, target = known.determinism, tool_target(call.input, known)
+            self._same[call.name, _arguments(call)] = _Read(asked, mark)
+            self._alike[call.name, target, mark.content_hash] = asked
+
+    def has_changed(self, entry: Entry) -> bool:
+        """Whether the source of this result may have changed since."""
+        call, result = self._calls.get(entry.pair), entry.block
+        if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
+            return True
+        then = result.envelope.determinism
+        now = self._current.get(result.call_id)
+        if now is not None:
+            return then.has_changed(now)
+        return not self._was_seen_again(entry.version, call, result.envelope)
+
+    def _was_seen_again(self, version: int, call: ToolCall, known: Envelope) -> bool:
+        seen, target, then = 0, tool_target(call.input, known), known.determinism
+        newest = self._same.get((call.name, _arguments(call)))
+        if newest and newest.asked > version:
+            if then.has_changed(newest.mark):
+                return False
+            seen = newest.asked
+        if target and then.content_hash:
+            seen = max(seen, self._alike.get((call.name, target, then.content_hash), 0))
+        return seen > version and seen > self._writes.last(target)
+
+
+def _normal(path: str) -> str:
+    return normpath(" ".join(path.split()).replace("\\", "/"))
+
+
+def _ends(path: str) -> Iterator[str]:
+    """The path and its endings, longest first: `a/b/c`, `b/c`, `c`."""
+    yield path
+    names = path.split("/")
+    for start in range(max(1, len(names) - _ENDS_MAX), len(names)):
+        yield "/".join(names[start:])
+
+
+def _arguments(call: ToolCall) -> bytes:
+    return msgspec.json.encode(call.input, order="sorted")

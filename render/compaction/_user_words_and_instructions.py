@@ -1,0 +1,369 @@
+"""What is carried through a compaction: standing instructions, the user's words, pinned notes and the latest plan.
+
+*Standing instructions* (rules, permissions, the working folder, lists of tools: `blocks.formats.client_text`) stand at
+the front of the request, before the summary, byte for byte as they came. The newest of each kind counts. Only if all
+together exceed their share (`standing_ratio`) are they shortened, by whole sections, lists first, then the longest.
+
+*User texts* are whole as long as all together have room in theirs (`user_ratio`). If not, these steps are taken until
+they have, in log order within each step; the first text (the task) and the newest come last in the first two:
+
+1. pasted material inside a text (logs, reports, code) is shortened; the sentences around it stay;
+2. a text is cut to its beginning and end;
+3. only if they exceed the share several times: texts are cut to their beginning, and then left out, first a text that
+   begins like a newer one (a repeated harness error, "continue"), then the oldest.
+
+Pasted material is recognized by its form alone: a fenced block, or a run of lines none of which is a sentence.
+
+The log has all of them whole, and the path of each can be read.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from msgspec import structs
+
+from blocks import (
+    Carried,
+    Note,
+    Plan,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    asks_user,
+    images_of,
+    numbered,
+    path_at,
+    text_of,
+    version_in,
+)
+from blocks.formats import appended_texts
+from render.policy._context import Context
+from render.stages._hide_and_bring_back import HEAD_SHARE, cut_text, each_at_most
+from render.summary._prose import is_prose_line
+from render.summary._quote import quoted
+from render.view._view import Entry, Place
+
+SAID: Final = UserPrompt, UserFollowup, UserSteer
+"""What the user says; a tuple, because `isinstance` is slow with a union."""
+
+SHORT_TOKENS: Final = 110
+"""Tokens of a shortened text: its first and last sentences (at least 300 characters)."""
+HEAD_TOKENS: Final = 80
+"""Tokens of a text that is cut a second time: its beginning only."""
+HEAD_CHARACTERS: Final = 300
+"""Characters at the beginning that a shortened text always keeps; texts that share them count as repeated."""
+END_SHARE: Final = 1 / 3
+"""Share of the user's room that the first and the newest text each keep, however little room there is."""
+STEPS: Final = 8
+"""Into how many steps the share is divided when a text is cut, so that a further short text changes no earlier cut."""
+LEFT_OUT_RATIO: Final = 2.5
+"""Shortened texts lose their end, and are then left out, only when all texts together exceed this many
+times the share: in a very small window, other content gives way first."""
+LABEL_TOKENS: Final = 23
+"""Tokens of the label around each carried text."""
+SECTION_SHARE: Final = 0.5
+"""A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at
+any line."""
+
+
+def is_said(entry: Entry) -> bool:
+    """Whether the entry is a text of the user."""
+    return entry.block.author == "user" and isinstance(entry.block, SAID)
+
+
+def carry(
+    old: Sequence[Entry], folded: Sequence[Entry], kept: Sequence[Entry], context: Context
+) -> tuple[Carried, ...]:
+    """What to carry past a cut, in log order.
+
+    `old` was carried by the last compaction, `folded` is folded by this one, `kept` stays visible.
+    """
+    candidates = (*old, *folded)
+    notes = [e for e in candidates if isinstance(e.block, Note)]
+    plans = [e for e in candidates if isinstance(e.block, Plan)][-1:]
+    if plans and any(isinstance(e.block, Plan) for e in kept):
+        plans = []
+    pinned = [_whole(entry) for entry in (*notes, *plans)]
+    answers = _answers(candidates)
+    said = _bounded([e for e in candidates if is_said(e) or e.version in answers], context)
+    standing = _standing([*_laid_down(candidates)], kept, context)
+    return tuple(sorted((*pinned, *standing, *said), key=lambda carried: carried.version))
+
+
+def _answers(entries: Sequence[Entry]) -> set[int]:
+    """Versions of the results in which the user answers a tool's question; earlier ones were carried as such."""
+    asked = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
+    return {
+        entry.version
+        for entry in entries
+        if isinstance(entry.block, ToolResult)
+        and (entry.place is Place.CARRIED or (entry.place is Place.RESULT and entry.pair in asked))
+    }
+
+
+def _whole(entry: Entry) -> Carried:
+    return Carried(
+        version=entry.version,
+        block=entry.source,
+        ordinal=0 if version_in(entry.path) else numbered(entry.path)[1],
+        clipped=entry.replacement or "",
+        withheld=entry.original is not None,
+    )
+
+
+# Standing instructions.
+
+
+def _laid_down(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries, and for each result to which a client appended instructions one more for each of them.
+
+    They came as a part of a tool's output, and are shown as such, so that they have no more weight than they had.
+    """
+    for entry in entries:
+        yield entry
+        if not isinstance(entry.block, ToolResult) or entry.original is not None:
+            continue
+        for client, text in appended_texts(text_of(entry.block)):
+            block = UserAttachment(
+                id=entry.block.id,
+                turn=entry.block.turn,
+                name=client.name,
+                part=TextPart(text=quoted("earlier-result", text, path=entry.path)),
+                standing=client.standing,
+            )
+            yield structs.replace(
+                entry, block=block, path=path_at(block, entry.version), replacement=None
+            )
+
+
+def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
+    """Versions of the standing instructions that a later one replaces; `kept` follows `entries`."""
+    newest = {e.standing: e.version for e in (*entries, *kept) if e.standing}
+    current = set(newest.values())
+    return {e.version for e in entries if e.standing and e.version not in current}
+
+
+def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context) -> list[Carried]:
+    """The standing instructions that apply, shortened where they exceed their room."""
+    gone = replaced(entries, kept)
+    standing = [e for e in entries if e.standing and e.version not in gone]
+    room = int(context.policy.standing_ratio * context.capacity)
+    sizes = [context.counter.count(text_of(entry.block)) for entry in standing]
+    lists = [entry.standing.startswith("list:") for entry in standing]
+    limits = _standing_limits(sizes, lists, room)
+    return [
+        _shortened(entry, size, limit, context)
+        for entry, size, limit in zip(standing, sizes, limits, strict=True)
+    ]
+
+
+def _standing_limits(sizes: Sequence[int], lists: Sequence[bool], room: int) -> list[int]:
+    """The most tokens each instruction may have: lists share what the others leave, the longest give way."""
+    limits = list(sizes)
+    for giving_way in (lists, [True] * len(sizes)):
+        if sum(limits) <= room:
+            break
+        others = sum(n for n, gives in zip(limits, giving_way, strict=True) if not gives)
+        left = max(room - others, room // 8 if giving_way is lists else 0)
+        most = each_at_most([n for n, gives in zip(limits, giving_way, strict=True) if gives], left)
+        limits = [min(n, most) if gives else n for n, gives in zip(limits, giving_way, strict=True)]
+    return limits
+
+
+def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried:
+    """The instruction within its limit, cut between sections, with the path of the whole."""
+    carried = _whole(entry)
+    if carried.withheld:
+        return carried
+    text = (
+        "" if size <= limit else _sections(text_of(entry.block), size, limit, entry.path, context)
+    )
+    return structs.replace(carried, clipped=text)
+
+
+def _sections(text: str, size: int, limit: int, path: str, context: Context) -> str:
+    """The first sections of a text that fit, and its last line if that closes an element."""
+    lines = text.split("\n")
+    closing = lines.pop() if lines[-1].startswith("</") else ""
+    marker = f"[… shortened: {size} tokens in all; the whole text is at {path} …]"
+    room = limit - context.counter.count(f"{marker}\n{closing}")
+    fitting, section, used = 0, 0, 0
+    for index, line in enumerate(lines):
+        used += context.counter.count(line) + 1
+        if used > room:
+            break
+        fitting = index + 1
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        is_end = not line.strip() or following.startswith("#")
+        if is_end and used >= SECTION_SHARE * room:
+            section = index + 1
+    return "\n".join(filter(None, ("\n".join(lines[: section or fitting]), marker, closing)))
+
+
+# The user's texts.
+
+
+def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
+    """The user's texts, within their share; the sizes are those of whole texts, also where an earlier compaction had to
+    cut one."""
+    count, texts = context.counter.count, [text_of(entry.block) for entry in entries]
+    sizes = [count(text) for text in texts]
+    own = [without_pasted(text, HEAD_CHARACTERS) for text in texts]
+    small = [
+        min(count(short), size) if short != text else size
+        for text, short, size in zip(texts, own, sizes, strict=True)
+    ]
+    share = int(context.policy.user_ratio * context.capacity)
+    limits = _limits(sizes, small, _giving_way(texts), share)
+    return [
+        _clipped(entry, text, limit, context)
+        for entry, text, limit in zip(entries, own, limits, strict=True)
+        if limit > 0
+    ]
+
+
+def _giving_way(texts: Sequence[str]) -> list[int]:
+    """Indices of all texts but the first and the newest, in the order in which they are left out."""
+    between = range(1, len(texts) - 1)
+    again = [*_begun_again(texts, HEAD_CHARACTERS), *_begun_again(texts, 0)]
+    return list(dict.fromkeys([*(i for i in again if i in between), *between]))
+
+
+def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
+    """Indices of texts that begin like a newer one: the same first characters, or with 0 the same first
+    line."""
+    newest: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        known = text.strip()
+        begin = known[:characters] or known.partition("\n")[0]
+        if begin in newest:
+            yield newest[begin]
+        newest[begin] = index
+
+
+def _limits(
+    sizes: Sequence[int], small: Sequence[int], giving_way: Sequence[int], share: int
+) -> list[int]:
+    """The most tokens each text may have; 0: the text is left out, and only its path remains.
+
+    `small` are the sizes without pasted material.
+    """
+    limits = list(sizes)
+    if sum(map(_labelled, limits)) <= share:
+        return limits
+    between = range(1, len(sizes) - 1)
+    ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))  # the newest, then the first
+    most = int(LEFT_OUT_RATIO * share)
+    steps = [(i, small[i], share) for i in (*between, *ends)]
+    steps += [(i, SHORT_TOKENS, share) for i in between]
+    steps += [(i, max(int(END_SHARE * share), SHORT_TOKENS), share) for i in ends]
+    steps += [(i, HEAD_TOKENS, most) for i in giving_way if sizes[i] > SHORT_TOKENS]
+    steps += [(i, 0, most) for i in giving_way]
+    steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
+    left, step = sum(map(_labelled, limits)), max(share // STEPS, 1)
+    for index, tokens, enough in steps:
+        if left <= enough:
+            continue
+        is_cut = (
+            0 < tokens < small[index]
+        )  # anywhere, so it keeps what room there is, in coarse steps
+        room = (limits[index] - (left - enough)) // step * step
+        wanted = max(tokens, room) if is_cut else tokens
+        left -= _labelled(limits[index])
+        limits[index] = min(limits[index], wanted)
+        left += _labelled(limits[index])
+    return limits
+
+
+def _labelled(limit: int) -> int:
+    """Tokens of a text of this size with its label; 0 when it is left out."""
+    return limit + LABEL_TOKENS if limit else 0
+
+
+def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
+    """The text within its limit, always made from the original and never from an earlier cut; `own` is the text
+    without pasted material."""
+    carried, text = _whole(entry), text_of(entry.block)
+    tokens = context.counter.count(text)
+    short = ""
+    if tokens > limit and len(text) > HEAD_CHARACTERS:
+        if own != text:
+            short = f"{own}\n[… {tokens} tokens in all; the whole text is at {entry.path} …]"
+        if not short or context.counter.count(own) > limit:
+            short = _ends(text, tokens, limit, entry.path, context)
+    if images_of(entry.block):  # images are not carried: each is replaced by a word
+        short = short or text
+    if carried.withheld:
+        short = short or text
+    return structs.replace(carried, clipped=short)
+
+
+def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
+    """The beginning and the end of a text, because long texts often make their point at the end."""
+    if limit > 2 * SHORT_TOKENS:
+        return cut_text(text, tokens, limit, path, context)
+    if limit <= HEAD_TOKENS:
+        return f"{text[:HEAD_CHARACTERS]}\n[… {tokens} tokens in all …]"
+    keep = min(max(int(len(text) * limit / max(tokens, 1)), 320), len(text))
+    begin = max(int(keep * HEAD_SHARE), HEAD_CHARACTERS)
+    head, tail = text[:begin], text[-int(keep * (1 - HEAD_SHARE)) :]
+    return f"{head}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]\n{tail}"
+
+
+# Pasted material.
+
+
+RUN_LINES_MIN: Final = 6
+"""A shorter run of lines is not worth shortening."""
+END_LINES: Final = 2
+"""Lines that stay at each end of a run."""
+LINE_CHARACTERS: Final = 200
+"""Characters that stay of such a line."""
+_FENCES: Final = ("```", "~~~")
+
+
+def without_pasted(text: str, begin: int = 0) -> str:
+    """The text with the middle of each pasted run behind its first `begin` characters left out; the same text if it has
+    no such run."""
+    if begin:
+        end = text.find("\n", begin) + 1
+        return text[:end] + without_pasted(text[end:]) if end else text
+    kept: list[str] = []
+    for is_pasted, run in _runs(text.split("\n")):
+        if is_pasted and len(run) >= RUN_LINES_MIN:
+            left_out = len(run) - 2 * END_LINES
+            kept += [_short(line) for line in run[:END_LINES]]
+            kept.append(f"[… {left_out} pasted lines …]")
+            kept += [_short(line) for line in run[-END_LINES:]]
+        else:
+            kept += run
+    return "\n".join(kept)
+
+
+def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    """Runs of lines, and whether they were pasted. A blank line belongs to the run before it."""
+    flags: list[bool] = []
+    fence = ""
+    for line in lines:
+        begin = line.lstrip()[:3]
+        if fence:
+            fence = "" if begin == fence else fence
+            flags.append(True)
+        elif begin in _FENCES:
+            fence = begin
+            flags.append(True)
+        elif not begin:
+            flags.append(bool(flags) and flags[-1])
+        else:
+            flags.append(not is_prose_line(line))
+    for is_pasted, run in groupby(zip(flags, lines, strict=True), key=lambda each: each[0]):
+        yield is_pasted, [line for _, line in run]
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"

@@ -1,1 +1,0 @@
-"""The Chat Completions API of OpenAI and of compatible servers."""
