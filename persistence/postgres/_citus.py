@@ -19,7 +19,7 @@ from persistence.postgres._database import (
     PostgresConnection,
     PostgresDatabase,
 )
-from persistence.sql._database import TABLES, Connection, Rows, TakenError
+from persistence.sql._database import TABLES, Connection, Database, Rows, TakenError
 from persistence.sql._retention import ADD_HEAD
 from persistence.sql._rows import columns
 
@@ -109,6 +109,7 @@ class CitusConnection(PostgresConnection):
 class CitusDatabase(PostgresDatabase):
     """A `Database` distributed by Citus."""
 
+    counts = False
     _tenant: str
 
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
@@ -123,7 +124,7 @@ class CitusDatabase(PostgresDatabase):
         return super()._told(error, raw)
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        return self._append(timeline, expected, events)
+        return Database.append(self, timeline, expected, events)
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
@@ -163,10 +164,6 @@ class CitusDatabase(PostgresDatabase):
             link,
             self._tenant,
         )
-
-    @property
-    def counts(self) -> bool:
-        return False
 
     def erase(self) -> tuple[str, ...]:
         return (*super().erase(), *REMAINS)

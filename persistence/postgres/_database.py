@@ -19,7 +19,7 @@ from persistence.postgres._pool import Lent, Pool
 from persistence.sql._database import (
     BUCKETS,
     Connection,
-    Dialect,
+    Database,
     LostError,
     PassingError,
     Rows,
@@ -111,20 +111,13 @@ def _in_its_words(statement: str) -> LiteralString:
 
 
 @attrs.define(eq=False)
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """A `Database` on a server."""
 
+    dialect = DIALECT
     name: str
     _pool: Pool = attrs.field(repr=False)
     _settings: Settings = attrs.field(repr=False)
-
-    @property
-    def dialect(self) -> Dialect:
-        return DIALECT
-
-    @property
-    def counts(self) -> bool:
-        return True
 
     def number(self, table: str) -> str:
         del table  # the number is the time
@@ -208,20 +201,12 @@ class PostgresDatabase:
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         if self._settings.is_pooled:
-            return self._append(timeline, expected, events)
+            return super().append(timeline, expected, events)
         try:
             with self._held() as lent:  # one statement, which is a transaction
                 is_done = self.insert(self._connected(lent.raw), timeline, expected, events)
                 self._check_committed(lent)
                 return is_done
-        except TakenError:
-            return False
-
-    def _append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        """`append` as a transaction of several statements."""
-        try:
-            with self.writing() as connection:
-                return self.insert(connection, timeline, expected, events)
         except TakenError:
             return False
 
@@ -248,10 +233,6 @@ class PostgresDatabase:
                     " the server itself, and repeat the call"
                 )
             return erase(lent.raw, self.name, self._pool.seconds)
-
-    def page_problems(self, connection: Connection) -> Sequence[str]:
-        del connection  # the server itself compares the checksums of pages that it reads
-        return ()
 
     def close(self) -> None:
         self._pool.close()

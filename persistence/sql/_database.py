@@ -6,10 +6,11 @@ dialects write differently.  Errors of a driver are translated into ours.
 
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -79,7 +80,7 @@ class Connection(Protocol):
         ...
 
 
-class Database(Protocol):
+class Database(ABC):
     """A database with the tables of a store.
 
     Raises, from every method and inside every context:
@@ -89,41 +90,41 @@ class Database(Protocol):
         StoreError: the database reports another error.
     """
 
+    dialect: ClassVar[Dialect]
+    """SQL for conditions on payloads."""
+    counts: ClassVar[bool] = True
+    """Whether the transaction that makes or removes a timeline keeps the table `census` up to date."""
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """Its name for messages, without a password."""
-        ...
 
-    @property
-    def dialect(self) -> Dialect:
-        """SQL for conditions on payloads."""
-        ...
-
-    @property
-    def counts(self) -> bool:
-        """Whether the transaction that makes or removes a timeline keeps the table `census` up to date."""
-        ...
-
+    @abstractmethod
     def number(self, table: str) -> str:
         """SQL for the column `made` of a new row in `table`; its values order rows by their creation."""
-        ...
 
+    @abstractmethod
     def lent(self) -> AbstractContextManager[Connection]:
         """A connection on which each statement is a transaction."""
-        ...
 
+    @abstractmethod
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A read-only connection that sees one consistent state."""
-        ...
 
+    @abstractmethod
     def writing(self) -> AbstractContextManager[Connection]:
         """A transaction: at its end all changes are durable, or none was made."""
-        ...
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         """Append the events if `expected` is the current version; return whether they were written."""
-        ...
+        try:
+            with self.writing() as connection:
+                return self.insert(connection, timeline, expected, events)
+        except TakenError:
+            return False
 
+    @abstractmethod
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
@@ -132,27 +133,27 @@ class Database(Protocol):
         Raises:
             TakenError: another process has just written this version.
         """
-        ...
 
+    @abstractmethod
     def hold(self, connection: Connection, timeline: str) -> None:
         """Wait until no other transaction holds this timeline, and hold it until the end of this one."""
-        ...
 
+    @abstractmethod
     def erase(self) -> tuple[str, ...]:
         """Overwrite deleted content; return places where copies of it may remain.
 
         Raises:
             StoreError: this is not possible now, or its success cannot be confirmed.
         """
-        ...
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
         """Damage that the database itself finds in its files, one sentence each; empty if it has no such check."""
-        ...
+        del connection
+        return ()
 
+    @abstractmethod
     def close(self) -> None:
         """Refuse new borrowers, and close connections that are not in use."""
-        ...
 
 
 @attrs.frozen(kw_only=True)

@@ -33,7 +33,7 @@ from persistence.sql._database import (
     NEW,
     TABLES,
     Connection,
-    Dialect,
+    Database,
     Rows,
     TakenError,
     count,
@@ -75,9 +75,10 @@ class SQLiteConnection:
 
 
 @attrs.define(eq=False)
-class SQLiteDatabase:
+class SQLiteDatabase(Database):
     """A `Database` in an SQLite file."""
 
+    dialect = DIALECT
     path: Path
     _wait_seconds: float
     _idle: deque[sqlite3.Connection] = attrs.field(factory=deque[sqlite3.Connection], init=False)
@@ -92,14 +93,6 @@ class SQLiteDatabase:
     @property
     def name(self) -> str:
         return str(self.path)
-
-    @property
-    def dialect(self) -> Dialect:
-        return DIALECT
-
-    @property
-    def counts(self) -> bool:
-        return True
 
     def number(self, table: str) -> str:
         return NUMBER.format(table=table)
@@ -125,13 +118,6 @@ class SQLiteDatabase:
             with _transaction(connection.raw, "BEGIN IMMEDIATE"):
                 yield connection
             self._folding.after(connection.raw)
-
-    def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        try:
-            with self.writing() as connection:
-                return self.insert(connection, timeline, expected, events)
-        except TakenError:  # the rows of a timeline whose head is lost
-            return False
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
