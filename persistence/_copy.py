@@ -3,7 +3,7 @@
 A copy has the same versions and the same bytes: hides, compactions, prepared summaries and unknown kinds are
 copied like all other events.  Events and artifacts that the target already has are not copied again.  So an
 interrupted copy continues where it stopped, and a nightly copy into the same backup reads and writes only what is
-new: events after the end of the copied timeline, and artifacts by their list.  Artifacts are copied before the events
+new: events after the end of the copied timeline, and artifacts by their list.  ArtifactStore are copied before the events
 that name them, so that an interrupted copy has no event whose artifact is missing.
 The source may be written to meanwhile: each timeline is copied as it was at some moment.
 Archived events become ordinary events; of a log that has lost its oldest events, the rest is copied.
@@ -27,7 +27,7 @@ from blocks import (
 )
 from persistence._log import TimelineInfo
 from persistence._store import EventStore
-from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
+from persistence.artifacts import ArtifactMetadata, ArtifactStore, copy_artifacts
 
 PAGE: Final = 1_000
 
@@ -88,17 +88,16 @@ def copy_store(
     )
 
 
-def artifacts_of(store: EventStore) -> Artifacts | None:
-    artifacts = store.artifacts() if store.keeps_artifacts else None
-    return artifacts if isinstance(artifacts, Artifacts) else None
+def artifacts_of(store: EventStore) -> ArtifactStore | None:
+    return store.artifacts() if store.keeps_artifacts else None
 
 
 @attrs.define
 class _ArtifactCopies:
     """The artifacts of a copy."""
 
-    _theirs: Artifacts | None
-    _ours: Artifacts | None
+    _theirs: ArtifactStore | None
+    _ours: ArtifactStore | None
     copied: int = 0
     damage: list[str] = attrs.field(factory=list[str])
     """A sentence for each artifact that cannot be copied."""

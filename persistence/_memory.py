@@ -42,7 +42,7 @@ from persistence._log import (
 from persistence._store import EventStore, StoreLocation, StoreReport
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
+    from persistence.artifacts import ArtifactStore, KeyRing, MemoryBackend
 
 
 @attrs.frozen
@@ -176,14 +176,14 @@ class MemoryStore(EventStore):
         keys: "KeyRing | None" = None,
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
-    ) -> "Artifacts":
+    ) -> "ArtifactStore":
         """The artifacts of this store, which last as long as it does."""
-        from persistence.artifacts import Artifacts, MemoryBackend
+        from persistence.artifacts import ArtifactStore, MemoryBackend
 
         with self._lock:
             self._refuse_if_closed()
             self._backend = self._backend or MemoryBackend()
-        return Artifacts(self._backend, keys=keys, clock=clock, random=random)
+        return ArtifactStore(self._backend, keys=keys, clock=clock, random=random)
 
     def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
         return self._watchers.add(timeline_id, wake)

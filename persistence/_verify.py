@@ -18,13 +18,13 @@ from persistence._log import Kept, TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
 from persistence._receipt import missing
 from persistence._store import PROBLEMS_MAX, EventStore, StoreLocation, StoreProblem, StoreReport
-from persistence.artifacts import Artifacts, KeyRing, copy_artifacts, open_artifacts
+from persistence.artifacts import ArtifactStore, KeyRing, copy_artifacts, open_artifacts
 
 PAGE: Final = 1_000
 
 
 def verify(
-    target: "EventStore | Artifacts | StoreLocation | str | PathLike[str]",
+    target: "EventStore | ArtifactStore | StoreLocation | str | PathLike[str]",
     *,
     keys: KeyRing | None = None,
     expect: str | None = None,
@@ -46,12 +46,12 @@ def verify(
     try:
         if isinstance(target, str | PathLike):
             return _verified_at(target, keys, expect)
-        if not isinstance(cast("object", target), EventStore | Artifacts | StoreLocation):
+        if not isinstance(cast("object", target), EventStore | ArtifactStore | StoreLocation):
             raise MisuseError(
                 f"{target!r:.80} is not a store; give a store, or the path or URL of one"
             )
         report = target.verify(keys=keys)
-        if expect is None or isinstance(target, Artifacts):
+        if expect is None or isinstance(target, ArtifactStore):
             return report
         with (
             closing(target.open())

@@ -72,8 +72,12 @@ NAME_CHARACTERS_MAX = 100
 
 
 @attrs.define(eq=False)
-class Artifacts:
-    """An `ArtifactStore` over a backend."""
+class ArtifactStore:
+    """Content, addressed by its hash; every read names its requester. Thread-safe.
+
+    Raises, in every method after `close`:
+        ClosedError: open the store again.
+    """
 
     backend: Backend
     _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys", repr=False)
@@ -84,6 +88,14 @@ class Artifacts:
     # ------------------------------------------------------------ put
 
     def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
+        """Store `content` and return its id once it is durable.
+
+        Putting the same content with the same description again changes nothing; with another description, it is
+        stored once more.
+
+        Raises:
+            MisuseError: `about` is not valid, or requires encryption and there are no keys.
+        """
         description = self._accepted(about)
         artifact = artifact_id(content)
         if not self._has(artifact, description):
@@ -91,6 +103,11 @@ class Artifacts:
         return artifact
 
     def put_stream(self, pieces: Iterable[bytes], about: ArtifactDescription) -> ArtifactId:
+        """`put` for content that is too large for memory.
+
+        Raises:
+            MisuseError: as `put`.
+        """
         return self._store(pieces, self._accepted(about))
 
     def _accepted(self, about: ArtifactDescription) -> ArtifactDescription:
@@ -151,15 +168,28 @@ class Artifacts:
     def read(
         self, artifact: str, requester: Requester, *, start: int = 0, size: int | None = None
     ) -> bytes:
+        """The content, or `size` bytes of it from `start` on; like a slice, this may be fewer at its end.
+
+        Raises:
+            AccessRefusedError: the requester may not read it; `reason` says why.
+            MisuseError: `start` or `size` is below 0.
+            DamagedStoreError: the stored content is not what was put.
+        """
         Span.of(0, start, size, PIECE_BYTES)  # refuses invalid values
         return self._content(self._granted("read", artifact, requester), start, size)
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
+        """The metadata of an artifact, after the same checks as `read`.
+
+        Raises:
+            AccessRefusedError: the requester may not read it; `reason` says why.
+        """
         return self._granted("describe", artifact, requester).metadata
 
     def list(
         self, requester: Requester, timeline: TimelineId | None = None
     ) -> Sequence[ArtifactMetadata]:
+        """All artifacts that the requester may read, of one timeline or of all, oldest first."""
         self._refuse_if_closed()
         by_id: dict[ArtifactId, list[Entry]] = {}
         for entry in self.backend.entries():
@@ -243,6 +273,8 @@ class Artifacts:
     # ------------------------------------------------------------ audit, retention, close
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        """Who requested what, and whether it was allowed; of one artifact or of all, oldest first. For the host
+        only."""
         self._refuse_if_closed()
         return self.backend.records(artifact)
 
@@ -255,6 +287,7 @@ class Artifacts:
         return StoreReport(artifacts=len(entries), problems=tuple(problems))
 
     def sweep(self) -> int:
+        """Remove expired content; return how many entries were removed."""
         self._refuse_if_closed()
         now = self._clock()
         expired = [entry for entry in self.backend.entries() if entry.metadata.is_expired(now)]
@@ -266,6 +299,8 @@ class Artifacts:
     def forget(
         self, timeline: TimelineId, artifact: str | None = None
     ) -> Sequence[ArtifactMetadata]:
+        """Remove what was put for a timeline, or one artifact of it, of all tenants; return the metadata of what was
+        removed.  The same content put for another timeline stays.  For the host only."""
         self._refuse_if_closed()
         is_one = artifact is None or artifact_ids_in(artifact) == (artifact,)
         entries = self.backend.entries(artifact) if is_one else ()
@@ -308,6 +343,7 @@ class Artifacts:
         )
 
     def close(self) -> None:
+        """Release files and connections. Idempotent."""
         if not self._closed:
             self._closed = True
             self.backend.close()
@@ -330,7 +366,7 @@ def _damaged(metadata: ArtifactMetadata, what: str) -> DamagedStoreError:
     )
 
 
-class MemoryArtifacts(Artifacts):
+class MemoryArtifacts(ArtifactStore):
     """An artifact store in memory, which ends with the process."""
 
     def __init__(
@@ -353,7 +389,7 @@ def open_artifacts(
     clock: Callable[[], float] = time.time,
     random: Callable[[int], bytes] = os.urandom,
     wait_seconds: float = WAIT_SECONDS,
-) -> Artifacts:
+) -> ArtifactStore:
     """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`. A request is repeated for
     `wait_seconds` while the server does not answer.
 
@@ -362,7 +398,7 @@ def open_artifacts(
         StoreError: the folder cannot be created; or permission is denied, or the server does not answer.
     """
     backend = _backend(str(where), random, wait_seconds)
-    return Artifacts(backend, keys=keys, clock=clock, random=random)
+    return ArtifactStore(backend, keys=keys, clock=clock, random=random)
 
 
 def _backend(where: str, random: Callable[[int], bytes], wait_seconds: float) -> Backend:
@@ -427,8 +463,8 @@ def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
 
 
 def copy_artifacts(
-    source: Artifacts,
-    target: Artifacts,
+    source: ArtifactStore,
+    target: ArtifactStore,
     is_wanted: Callable[[ArtifactMetadata], bool],
     on_damage: Callable[[str], None],
     artifact: str | None = None,

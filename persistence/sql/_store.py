@@ -73,7 +73,7 @@ from persistence.sql._retention import (
 )
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, KeyRing
+    from persistence.artifacts import ArtifactStore, KeyRing
     from persistence.artifacts._duckdb import DuckDBBackend
     from persistence.artifacts._sql import SQLBackend
 
@@ -152,11 +152,11 @@ class RelationalStore(EventStore):
         keys: "KeyRing | None" = None,
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
-    ) -> "Artifacts":
+    ) -> "ArtifactStore":
         """The artifacts in this database, beside the log."""
-        from persistence.artifacts import Artifacts
+        from persistence.artifacts import ArtifactStore
 
-        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
+        return ArtifactStore(self._backend(clock), keys=keys, clock=clock, random=random)
 
     @abstractmethod
     def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend | SQLBackend":

@@ -27,7 +27,7 @@ from persistence import (
     open_store,
     verify,
 )
-from persistence.artifacts import Artifacts, KeyRing
+from persistence.artifacts import ArtifactStore, KeyRing
 from tests._table import for_each
 from tests.persistence.contract import T, many, new_store
 from timeline import Timeline
@@ -127,7 +127,7 @@ def test_keys_and_what_they_protect_are_nowhere(ring: KeyRing, place: str, tmp_p
             artifacts.read(name, Requester("me"))
         shown += [told(refused.value), repr(artifacts.verify(keys=ring))]
         with pytest.raises(MisuseError) as none:
-            Artifacts(artifacts.backend).put(CANARY.encode(), about)
+            ArtifactStore(artifacts.backend).put(CANARY.encode(), about)
         shown.append(told(none.value))
     assert leaked("\n".join(shown)) == []
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -172,7 +172,7 @@ def test_a_confidential_result_is_in_no_row_no_file_and_no_message(
 
 
 @contextmanager
-def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
+def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[ArtifactStore]:
     if place == "folder":
         with open_artifacts(where, keys=ring) as artifacts:
             yield artifacts
@@ -180,7 +180,7 @@ def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
         name = "memory:" if place == "memory" else f"{place}:///{where}"
         with closing(open_store(name)) as store:
             held = store.artifacts(keys=ring)
-            assert isinstance(held, Artifacts)
+            assert isinstance(held, ArtifactStore)
             yield held
 
 

@@ -26,7 +26,6 @@ from persistence import (
     open_artifacts,
 )
 from persistence._bucket import Objects
-from persistence.artifacts import Artifacts
 from persistence.artifacts._files import UrlBackend
 from persistence.sql._store import SQLStore
 
@@ -216,7 +215,7 @@ class AsObjects:
         self._objects = Objects("s3://memory", store)
 
     def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
-        return Artifacts(
+        return ArtifactStore(
             UrlBackend(self._objects, os.urandom(4).hex()), keys=keys, clock=self.clock
         )
 

@@ -11,7 +11,7 @@ import pytest
 from blocks import DamagedStoreError, MisuseError
 from persistence import DuckDBStore, MemoryStore, Requester, open_artifacts, verify
 from persistence._store import StoreProblem, StoreReport
-from persistence.artifacts import Artifacts, MemoryBackend
+from persistence.artifacts import ArtifactStore, MemoryBackend
 
 from .places import ALICE, KEYS, T, about, noise
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "artifacts"
 
 
-def fill(artifacts: Artifacts) -> None:
+def fill(artifacts: ArtifactStore) -> None:
     artifacts.put(LARGE, about())
     artifacts.put(SMALL, about())
     artifacts.put(LARGE[::-1], about("restricted"))
