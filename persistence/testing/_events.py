@@ -95,3 +95,11 @@ def where_it_can(
             promise(self, store)
 
     return test
+
+
+def where_they_can(contract: type[_C]) -> type[_C]:
+    """A class of such tests."""
+    for name, promise in [*vars(contract).items()]:
+        if name.startswith("test_"):
+            setattr(contract, name, where_it_can(promise))
+    return contract

@@ -32,7 +32,7 @@ from persistence.testing._events import (
     refused,
     said,
     versions,
-    where_it_can,
+    where_they_can,
 )
 
 
@@ -56,10 +56,10 @@ LOG = [*many(6), compacted("c1", cut=4), *many(3, first=8), compacted("c2", star
 LARGE_LOG = [said("x" * 40_000, at=1.0), *LOG[1:]]
 
 
+@where_they_can
 class RetentionContract:
     """Events that the window does not need can be removed or archived; everything else stays the same."""
 
-    @where_it_can
     def test_what_is_forgotten_is_gone_and_all_else_is_as_it_was(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
@@ -76,7 +76,6 @@ class RetentionContract:
         assert store.trimmed() == {T: kept}
         assert verify(store).ok
 
-    @where_it_can
     def test_what_is_forgotten_says_what_can_still_be_read(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 5)
@@ -87,7 +86,6 @@ class RetentionContract:
                 store.read(T, after=after)
         assert versions(store.read(T, after=4, limit=2)) == [5, 6]
 
-    @where_it_can
     def test_nothing_that_the_window_needs_is_removed(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
@@ -98,7 +96,6 @@ class RetentionContract:
             store.trim(TimelineId("nobody"), 1)
         assert versions(store.read(T)) == list(range(1, 12))
 
-    @where_it_can
     def test_a_second_removal_goes_on_where_the_first_ended(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         assert [store.trim(T, n).events for n in (4, 4, 2, 9)] == [3, 0, 0, 5]
@@ -108,7 +105,6 @@ class RetentionContract:
         assert versions(store.read(T, after=10)) == [11, 12, 13]
         assert store.load_window(T).compaction == (13, compacted("c3", start=9, cut=11))
 
-    @where_it_can
     def test_archived_events_are_read_through_the_store(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LARGE_LOG, expected_version=0)
@@ -124,7 +120,6 @@ class RetentionContract:
             assert len(list(Path(folder).iterdir())) == 2, "nothing unfinished is left behind"
             assert verify(store).ok
 
-    @where_it_can
     def test_an_archive_that_is_not_there_or_was_changed_is_named(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
@@ -141,7 +136,6 @@ class RetentionContract:
             file.write_bytes(data)
             assert versions(store.read(T)) == list(range(1, 12))
 
-    @where_it_can
     def test_what_is_archived_is_found_as_before(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LARGE_LOG, expected_version=0)
@@ -153,7 +147,6 @@ class RetentionContract:
             assert (search_blocks(store, "text"), search_blocks(store, "x" * 40)) == hits
             assert len(hits[0]) > len(hits[1]) > 0
 
-    @where_it_can
     def test_what_is_forgotten_is_found_nowhere_and_the_rest_at_a_path_of_its_own(
         self, store: EventStore
     ) -> None:
@@ -169,14 +162,12 @@ class RetentionContract:
             with refused(ForgottenError, "read on from version 9"):
                 block_at(store, T, path)
 
-    @where_it_can
     def test_an_archive_needs_its_folder(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         with TemporaryDirectory() as folder, refused(MisuseError, "create it"):
             store.trim(T, 9, archive=Path(folder) / "missing")
         assert versions(store.read(T)) == list(range(1, 12))
 
-    @where_it_can
     def test_what_was_archived_can_be_forgotten(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
@@ -189,7 +180,6 @@ class RetentionContract:
             assert store.trim(T, 9).unused == (newer,)
             assert (store.kept(T).forgotten, store.kept(T).archives) == (8, ())
 
-    @where_it_can
     def test_a_fork_has_what_its_parent_has(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
@@ -201,7 +191,6 @@ class RetentionContract:
             assert verify(store).ok
             assert store.trim(T, 9).unused == (), "the fork reads it"
 
-    @where_it_can
     def test_a_fork_whose_window_is_gone_is_refused(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 9)
@@ -212,7 +201,6 @@ class RetentionContract:
         assert versions(store.read(U, after=8)) == [9, 10, 11, 12]
         assert store.load_window(U).compaction == (11, compacted("c2", start=4, cut=9))
 
-    @where_it_can
     def test_an_archived_window_can_be_expanded_into(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
@@ -220,7 +208,6 @@ class RetentionContract:
             store.append(T, [expanded("x", 11)], expected_version=11)
             assert versions(store.load_window(T).events) == list(range(4, 13))
 
-    @where_it_can
     def test_a_forgotten_window_cannot_be_expanded_into(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 9)
@@ -237,7 +224,6 @@ class RetentionContract:
         assert store.append(T, more, expected_version=11) == 13
         assert store.load_window(T).compaction == (11, compacted("c2", start=4, cut=9))
 
-    @where_it_can
     def test_an_event_is_replaced_by_one_that_only_says_something_else(
         self, store: EventStore
     ) -> None:
@@ -255,7 +241,6 @@ class RetentionContract:
         assert list(store.read(T, limit=1)) == [(1, new)]
         assert verify(store).ok
 
-    @where_it_can
     def test_an_archived_event_is_replaced_in_a_new_file(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
@@ -266,7 +251,6 @@ class RetentionContract:
             assert store.read(T)[1] == (2, other)
             assert store.read(T)[2] == (3, LOG[2])
 
-    @where_it_can
     def test_a_timeline_is_removed_and_its_name_is_free(self, store: EventStore) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
@@ -284,7 +268,6 @@ class RetentionContract:
         ]
         assert verify(store).ok
 
-    @where_it_can
     def test_what_was_removed_can_be_erased(self, store: EventStore) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
