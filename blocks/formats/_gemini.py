@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import attrs
-import msgspec
 
 from blocks._events import UsageRecorded
 from blocks.formats._message import (
@@ -24,6 +23,7 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     count,
+    json_part,
     known_fields,
     obj,
     objs,
@@ -106,15 +106,11 @@ def result(returned: Json) -> Result:
     """The result of a function: `output` or `error` of its response, or all of it."""
     response = obj(returned.get("response"))
     value: object = response.get("output", response.get("error", response))
-    texts = parts_of(value if isinstance(value, str) else _text(value) if value else "")
+    texts = parts_of(value) if isinstance(value, str) else (json_part(value),) if value else ()
     pictures = parts_of(objs(returned.get("parts")))
     return Result(
         call_id=string(returned.get("id")), parts=(*texts, *pictures), is_error="error" in response
     )
-
-
-def _text(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _spoken(parts: list[Json]) -> Iterator[Content]:

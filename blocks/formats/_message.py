@@ -117,6 +117,11 @@ def spelled(given: Json) -> str:
     return dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
+def json_part(value: Any) -> TextPart:
+    """A JSON value as a text."""
+    return TextPart(text=msgspec.json.encode(value).decode())
+
+
 # Objects as JSON.
 
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-import msgspec
-
 from blocks._block import Part, TextPart
 from blocks.formats import _gemini
 from blocks.formats._chat import usage_in
@@ -21,6 +19,7 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     items,
+    json_part,
     obj,
     objs,
     parts_of,
@@ -99,17 +98,13 @@ def _returned(content: Any) -> tuple[Part, ...]:
     """The result of a tool, which may be any JSON: a text, a part, an object, or a list of these."""
     found = items(content) if isinstance(content, list) else [content]
     if not any(isinstance(item, str) or _is_part(item) for item in found):
-        return (_written(content),)
-    read = [item if isinstance(item, str) or _is_part(item) else _written(item) for item in found]
+        return (json_part(content),)
+    read = [item if isinstance(item, str) or _is_part(item) else json_part(item) for item in found]
     return tuple(
         part
         for item in read
         for part in ((item,) if isinstance(item, TextPart) else parts_of(item))
     )
-
-
-def _written(value: Any) -> TextPart:
-    return TextPart(text=msgspec.json.encode(value).decode())
 
 
 def _is_part(item: object) -> bool:

@@ -12,7 +12,6 @@ from json import loads
 from typing import Any, Final, cast
 
 import attrs
-import msgspec
 
 from blocks._block import (
     DocumentPart,
@@ -35,6 +34,7 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
+    json_part,
     known_fields,
     obj,
     objs,
@@ -156,7 +156,7 @@ def _output(output: Any) -> tuple[Part, ...]:
     """The parts of an output; if none is a known kind, its JSON as text."""
     parts = parts_of(output)
     if parts and not any(isinstance(p, TextPart | ImagePart | DocumentPart) for p in parts):
-        return (TextPart(text=msgspec.json.encode(output).decode()),)
+        return (json_part(output),)
     return parts
 
 
@@ -239,7 +239,7 @@ def _shell_parts(output: Any) -> tuple[Part, ...]:
         text = string(chunks[0].get("stdout"))
         if output == [_chunk(text, is_error=False)] and text.strip() and not _chunks(text):
             return (TextPart(text=text),)
-    return (TextPart(text=msgspec.json.encode(output).decode()),)
+    return (json_part(output),)
 
 
 def _chunk(text: str, *, is_error: bool) -> Json:
