@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from threading import RLock
-from typing import Final, Protocol, TypeAlias, TypeGuard
+from typing import Final, TypeAlias, TypeGuard
 
 import attrs
 import msgspec
@@ -216,7 +216,9 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
         raise MisuseError(
             f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
         )
-    check_count(TimelineId(timeline_id), len(events))
+    if len(events) > APPEND_EVENTS_MAX:
+        what = f"an append to {timeline_id!r}"
+        raise TooLargeError(what, len(events), APPEND_EVENTS_MAX, IN_SEVERAL_CALLS, unit="events")
 
 
 def is_sound(text: object) -> TypeGuard[str]:
@@ -309,25 +311,16 @@ DESCRIPTION_BYTES_MAX: Final = 64_000
 """Bytes of the JSON of an artifact's description."""
 
 
-class _Sized(Protocol):
-    @property
-    def data(self) -> bytes: ...
+IN_SEVERAL_CALLS: Final = (
+    "append them in several calls, each at the version that the one before returned"
+)
+TO_AN_ARTIFACT: Final = (
+    "put the content into an artifact (`artifacts.put` of the timeline) and append its id, or append"
+    " it in parts"
+)
 
 
-def check_count(timeline: TimelineId, count: int) -> None:
-    """Refuse an append of too many events.
-
-    Raises:
-        TooLargeError: there are more than `APPEND_EVENTS_MAX`.
-    """
-    if count > APPEND_EVENTS_MAX:
-        advice = "append them in several calls, each at the version that the one before returned"
-        raise TooLargeError(
-            f"an append to {timeline!r}", count, APPEND_EVENTS_MAX, advice, unit="events"
-        )
-
-
-def check_sizes(timeline: TimelineId, events: Sequence[_Sized], event_bytes_max: int) -> None:
+def check_sizes(timeline: TimelineId, events: Sequence[StoredEvent], event_bytes_max: int) -> None:
     """Refuse events that are too large, one by one or together.
 
     Raises:
@@ -340,14 +333,7 @@ def check_sizes(timeline: TimelineId, events: Sequence[_Sized], event_bytes_max:
             what = f"event {number} of an append to {timeline!r} ({_about(event.data)})"
             raise TooLargeError(what, len(event.data), event_bytes_max, TO_AN_ARTIFACT)
     if total > APPEND_BYTES_MAX:
-        advice = "append them in several calls, each at the version that the one before returned"
-        raise TooLargeError(f"an append to {timeline!r}", total, APPEND_BYTES_MAX, advice)
-
-
-TO_AN_ARTIFACT: Final = (
-    "put the content into an artifact (`artifacts.put` of the timeline) and append its id, or append"
-    " it in parts"
-)
+        raise TooLargeError(f"an append to {timeline!r}", total, APPEND_BYTES_MAX, IN_SEVERAL_CALLS)
 
 
 def _about(data: bytes) -> str:

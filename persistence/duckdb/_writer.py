@@ -329,7 +329,7 @@ class Writer:
         default=attrs.Factory(lambda self: log_path(self._path), takes_self=True), init=False
     )
     """The write-ahead log of the file."""
-    _events_total: int = attrs.field(default=0, init=False)
+    events_total: int = attrs.field(default=0, init=False)
     _last_number: int = attrs.field(default=0, init=False)
     """The highest number of a timeline."""
     _cursor: "DuckDBPyConnection" = attrs.field(init=False)
@@ -354,18 +354,14 @@ class Writer:
         """Load the state of the file into memory."""
         self._cursor = cursor_of(self._connection)
         [(count,)] = self._cursor.execute(COUNT).fetchall()
-        self._events_total = count + removed_events(self._cursor)
+        self.events_total = count + removed_events(self._cursor)
         [(self._last_number,)] = self._cursor.execute(LAST_NUMBER).fetchall()
         self._appender = self._cursor.appender("events")
         self._pieces = self._cursor.appender("pieces")
         self.heads.forget()
         self._ends.clear()
         [(events, *_)] = self._cursor.execute(FOLD).fetchall()
-        self._is_stale = events != self._events_total
-
-    @property
-    def events_total(self) -> int:
-        return self._events_total
+        self._is_stale = events != self.events_total
 
     @interrupts()
     def commit(self, batch: "Sequence[Append]") -> None:
@@ -501,8 +497,8 @@ class Writer:
         self._ends |= {k.number: (k.head.version, k.chain or 0) for k in moved.values()}
         self._unfolded += sum(len(e.data) for append in accepted for e in append.events)
         self._last_number = max(self._last_number, *(each.number for each in moved.values()))
-        self._events_total += sum(len(append.events) for append in accepted)
-        self._lock.note(events=self._events_total)
+        self.events_total += sum(len(append.events) for append in accepted)
+        self._lock.note(events=self.events_total)
 
     def _refusal(self) -> Exception | None:
         """The error of every call now, or None. A new object each time, because a traceback grows with each raise."""
@@ -571,7 +567,7 @@ class Writer:
                 self._cursor.execute(statement, [number, parent.number, at])
             self._add([*append.entries(number)])
             self._cursor.execute("COMMIT")
-            self._events_total += at
+            self.events_total += at
             self._publish([append], {append.timeline: Known(append.timeline, number, head, chain)})
 
     @contextmanager
@@ -623,7 +619,7 @@ class Writer:
         self._cursor.execute("BEGIN")
         try:
             put_ends(self._cursor, grown)
-            self._cursor.execute(NOTE_FOLD, [self._events_total, self._last_number, is_whole])
+            self._cursor.execute(NOTE_FOLD, [self.events_total, self._last_number, is_whole])
         except BaseException:
             self._cursor.execute("ROLLBACK")
             raise

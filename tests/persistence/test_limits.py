@@ -5,7 +5,6 @@ That every store keeps to it is in `persistence.testing`; here is what would tak
 
 from typing import Any
 
-import attrs
 import pytest
 
 from blocks import (
@@ -20,16 +19,9 @@ from blocks import (
     encode_event,
 )
 from persistence import EVENT_BYTES_MAX, ArtifactDescription, MemoryStore, Requester
-from persistence._log import APPEND_BYTES_MAX, check_sizes
+from persistence._log import APPEND_BYTES_MAX, check_sizes, store_event
 from persistence.testing._events import T, said
 from timeline import Timeline
-
-
-@attrs.frozen
-class Sized:
-    """An event whose bytes are shared with others, so that many of them cost nothing."""
-
-    data: bytes
 
 
 def prompt(bytes_: int) -> BlockAppended:
@@ -52,10 +44,10 @@ def test_the_limit_of_an_event_is_exact() -> None:
 
 
 def test_events_that_are_too_large_together_are_refused() -> None:
-    data = encode_event(prompt(APPEND_BYTES_MAX // 8))
-    check_sizes(T, [Sized(data)] * 8, EVENT_BYTES_MAX)
+    event = store_event(prompt(APPEND_BYTES_MAX // 8))
+    check_sizes(T, [event] * 8, EVENT_BYTES_MAX)
     with pytest.raises(TooLargeError, match="in several calls"):
-        check_sizes(T, [Sized(data), *[Sized(data)] * 8], EVENT_BYTES_MAX)
+        check_sizes(T, [event] * 9, EVENT_BYTES_MAX)
 
 
 def test_what_an_older_version_has_stored_is_copied_all_the_same() -> None:
