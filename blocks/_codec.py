@@ -109,14 +109,10 @@ def _encode(value: object) -> bytes:
 
 def _encode_cleaned(value: object) -> bytes:
     try:
-        return _encoder.encode(_cleaned(_builtins(value)))
+        return _encoder.encode(_cleaned(msgspec.to_builtins(value, enc_hook=_opaque)))
     except (ValueError, NotImplementedError, TypeError, RecursionError) as error:
         reason = fault_in(value) or error
         raise CodecError(f"cannot store {type(value).__name__}: {reason}") from error
-
-
-def _builtins(value: object) -> Any:
-    return msgspec.to_builtins(value, enc_hook=_opaque)
 
 
 _SCALAR: Final = (str, int, float, NoneType)

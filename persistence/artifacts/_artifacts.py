@@ -122,7 +122,8 @@ class ArtifactStore:
 
     def _store(self, pieces: Iterable[bytes], description: ArtifactDescription) -> ArtifactId:
         slot = self._random(SLOT_BYTES).hex()
-        key_id = self._key_id(description)
+        is_secret = description.sensitivity in ENCRYPTED
+        key_id = self._keys.current if self._keys and is_secret else ""
         cipher = self._cipher(key_id, slot, description.tenant)
         hashed = Hashed(pieces)
         try:
@@ -247,9 +248,6 @@ class ArtifactStore:
             yield span.trimmed(number, plain)
 
     # ------------------------------------------------------------ keys
-
-    def _key_id(self, description: ArtifactDescription) -> str:
-        return self._keys.current if self._keys and description.sensitivity in ENCRYPTED else ""
 
     def _cipher(self, key_id: str, slot: str, tenant: str) -> Cipher | None:
         """The cipher of a slot; None if it is not encrypted."""

@@ -136,16 +136,12 @@ def _best(
     """The best candidates that are not hidden, best first; only those are asked about that would be among the best."""
     best: list[tuple[tuple[float, float, int, str], int, _Scored]] = []
     for number, scored in enumerate(found):
-        rank = _rank(scored)
-        if (len(best) == limit and rank <= best[0][0]) or is_hidden(scored[1]):
+        points, candidate = scored
+        rank = points, candidate.at, candidate.version, candidate.timeline
+        if (len(best) == limit and rank <= best[0][0]) or is_hidden(candidate):
             continue
         (heappushpop if len(best) == limit else heappush)(best, (rank, -number, scored))
     return [scored for _, _, scored in sorted(best, reverse=True)]
-
-
-def _rank(scored: _Scored) -> tuple[float, float, int, str]:
-    points, found = scored
-    return points, found.at, found.version, found.timeline
 
 
 def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
@@ -476,7 +472,7 @@ class _Offsets:
 
     def __init__(self, text: str, folded: str) -> None:
         self._starts: list[int] | None = None
-        if not text.isascii() and not _folds_evenly(text, folded):
+        if len(text) != len(folded):  # else each letter folds to one: none folds to nothing
             self._starts = [0, *accumulate(len(letter.casefold()) for letter in text)]
 
     def of(self, position: int) -> int:
@@ -488,8 +484,3 @@ class _Offsets:
     def end_of(self, position: int) -> int:
         """The end of the letter that precedes this position of the folded text."""
         return self.of(position - 1) + 1 if position else 0
-
-
-def _folds_evenly(text: str, folded: str) -> bool:
-    """Whether every letter folds to one letter. No letter folds to none, so comparing lengths is enough."""
-    return len(text) == len(folded)

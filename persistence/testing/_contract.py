@@ -380,14 +380,10 @@ def broken_promises(open_store: Callable[[], EventStore]) -> dict[str, str]:
     `open_store` is called for each test, and must return a new, empty store.
     """
     contract, broken = StoreContract(), dict[str, str]()
-    for name in filter(_is_test, dir(contract)):
+    for name in (name for name in dir(contract) if name.startswith("test_")):
         with closing(open_store()) as store:
             try:
                 getattr(contract, name)(store)
             except Exception as error:  # noqa: BLE001 -- whatever the store raises
                 broken[name] = "".join(format_exception_only(error)).strip()
     return broken
-
-
-def _is_test(name: str) -> bool:
-    return name.startswith("test_")

@@ -125,10 +125,8 @@ class RecordingStore(EventStore):
 
     def problems(self) -> Sequence[str]:
         """Contradictions between the calls and one append-only log; empty: none. All calls must have ended."""
-        return [problem for name in self._names() for problem in self._problems_of(name)]
-
-    def _names(self) -> Iterable[TimelineId]:
-        return dict.fromkeys(call.timeline for call in self.calls)
+        names = dict.fromkeys(call.timeline for call in self.calls)
+        return [problem for name in names for problem in self._problems_of(name)]
 
     def _problems_of(self, name: TimelineId) -> Iterator[str]:
         calls = [call for call in self.calls if call.timeline == name]
