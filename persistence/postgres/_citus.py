@@ -147,23 +147,19 @@ class CitusDatabase(PostgresDatabase):
             raise TakenError
         for begin in range(0, len(events), ROWS_MAX):
             some = events[begin : begin + ROWS_MAX]
-            given = [
-                value
-                for place, event in enumerate(some, begin + 1)
-                for value in self._row(timeline, expected + place, event, before ^ links[place - 1])
-            ]
+            given: list[object] = []
+            for place, event in enumerate(some, begin):
+                link = before ^ links[place]
+                given += (
+                    timeline,
+                    expected + place + 1,
+                    *columns(event),
+                    event.data,
+                    link,
+                    self._tenant,
+                )
             raw.execute(_insertion(len(some), is_first=expected + begin == 0), given)
         return True
-
-    def _row(self, timeline: str, version: int, event: StoredEvent, link: int) -> Iterator[object]:
-        yield from (
-            timeline,
-            version,
-            *columns(event),
-            event.data,
-            link,
-            self._tenant,
-        )
 
     def erase(self) -> tuple[str, ...]:
         return (*super().erase(), *REMAINS)

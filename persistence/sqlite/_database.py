@@ -287,8 +287,7 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     had_log = _checkpoint.has_log(path)
     database = SQLiteDatabase(path, wait_seconds)
     try:
-        _refuse_a_foreign_one(database)
-        _refuse_a_part(database, had_log=had_log)
+        _refuse_what_is_no_whole_store(database, had_log=had_log)
         set_up(database, FORMAT, CREATE, VIEWS)
     except BaseException:
         database.close()
@@ -296,16 +295,12 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     return database
 
 
-def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
+def _refuse_what_is_no_whole_store(database: SQLiteDatabase, *, had_log: bool) -> None:
     with database.lent() as connection:
         if connection.rows(OURS) == [(0,)]:
             raise MisuseError(
                 f"{database.name} is a database of another application; choose another file"
             )
-
-
-def _refuse_a_part(database: SQLiteDatabase, *, had_log: bool) -> None:
-    with database.lent() as connection:
         if _checkpoint.lacks_log(database.path, connection.raw, had_log=had_log):
             name = database.path.name
             raise DamagedStoreError(
