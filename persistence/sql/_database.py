@@ -90,15 +90,12 @@ class Database(ABC):
         StoreError: the database reports another error.
     """
 
+    name: str
+    """Its name for messages, without a password."""
     dialect: ClassVar[Dialect]
     """SQL for conditions on payloads."""
     counts: ClassVar[bool] = True
     """Whether the transaction that makes or removes a timeline keeps the table `census` up to date."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Its name for messages, without a password."""
 
     @abstractmethod
     def number(self, table: str) -> str:

@@ -305,7 +305,7 @@ class SQLStore(RelationalStore):
         if not is_sound(timeline_id):
             self._refuse_if_not_ours()
             return Kept()
-        return self._asked(lambda connection: trimmed_of(connection, timeline_id).kept)
+        return self._asked(lambda connection: trimmed_of(connection, TimelineId(timeline_id)).kept)
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
         return self._asked(all_trimmed)

@@ -86,13 +86,10 @@ class SQLiteDatabase(Database):
     _change: Lock = attrs.field(factory=Lock, init=False)
     _writer: Lock = attrs.field(factory=Lock, init=False)
     _folding: Folding = attrs.field(init=False)
+    name: str = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._folding = Folding(self.path)
-
-    @property
-    def name(self) -> str:
-        return str(self.path)
+        self.name, self._folding = str(self.path), Folding(self.path)
 
     def number(self, table: str) -> str:
         return NUMBER.format(table=table)

@@ -62,7 +62,7 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
     new = folder / f"salvaged {path.name}"
     had_log = has_log(path)
     with errors(path), closing(connected(path, 0)) as old:
-        old.text_factory = lambda text: text.decode(errors="replace")
+        old.text_factory = _decoded
         if _is_sound(old):
             if not lacks_log(path, old, had_log=had_log):
                 return path, ""
@@ -85,6 +85,10 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
         f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
     )
     return new, what if holed else ""
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 def _is_sound(old: sqlite3.Connection) -> bool:
