@@ -18,6 +18,7 @@ view is known. Commands that change files in another way make them forgotten, or
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import attrgetter
 from posixpath import basename
@@ -272,6 +273,14 @@ _PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pws
 _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
 
 
+def _is_within(name: str, command: str) -> bool:
+    """Whether a command names a folder of the file, or a pattern that matches it."""
+    words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
+    patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
+    file = f"/{name}"
+    return any(fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns)
+
+
 def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:
     """Forget the files that a command names and changes; doubt those that it may change, and those that the call of an
     unknown tool names."""
@@ -284,7 +293,7 @@ def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> No
             continue
         is_any = is_any and not _FILE.search(piece)
         for name, copy in copies.items():
-            is_named = basename(name) in piece
+            is_named = basename(name) in piece or (is_changed and _is_within(name, piece))
             if is_named or is_any:
                 copy.doubt = version
             if is_named and is_changed and copy.changed < version:  # else it wrote it as a whole
