@@ -43,7 +43,6 @@ PAGES = {
         """
         Timeline: user attach steer followup record recording tool_result open_calls close_calls ids
         Timeline: note plan notice learn sync append flush
-        timeline: Synced
         blocks: parts_from
         """,
     ),
@@ -54,7 +53,7 @@ PAGES = {
         Timeline: render view calibrate
         render: Rendered View Json
         timeline: retry_with_compaction aretry_with_compaction overflow_in
-        timeline.tokens: TextCounter RequestCounter
+        timeline.tokens: TokenCounter RequestCounter
         """,
     ),
     "compact": Page(
@@ -79,7 +78,7 @@ PAGES = {
         """
         timeline: ExtractiveSummarizer ModelSummarizer
         Timeline: upgrade_summary
-        timeline: Summarizer SummaryRequest SummaryFailedError
+        timeline: SummaryRequest SummaryFailedError
         render: Summary
         blocks: StructuredSummary Provenance
         """,
@@ -140,7 +139,7 @@ PAGES = {
         "Write a store",
         "A subclass of `EventStore` that passes `StoreContract` is a store.",
         """
-        persistence: EventStore Head checked_events checked_bytes checked_page checked_fork timeline_infos
+        persistence: EventStore Head checked_events checked_page checked_fork timeline_infos
         persistence.testing: StoreContract broken_promises RecordingStore
         """,
     ),
@@ -156,7 +155,7 @@ PAGES = {
         "A small, complete agent: ask the model, run its tools, until it is done.",
         """
         timeline: tool ReactAgent AsyncReactAgent
-        timeline.react: AgentSettings Outcome Limits Approval OutputError ToolReply RunContext reading_tools file_state
+        timeline.react: AgentSettings Outcome Limits OutputError ToolReply RunContext reading_tools file_state
         timeline.react: McpServer SubAgent
         timeline.react: AgentHooks SessionStarted StepStarted TextDelta StreamLost ToolStarted ToolDone ApprovalNeeded StepDone
         """,
@@ -177,7 +176,7 @@ PAGES = {
         "Replay a session",
         "What a recorded session of another agent would have sent and cost with a policy.",
         """
-        persistence.sessions: read_session Session
+        persistence.sessions: read_session
         timeline.replay: replay ReplayOptions ReplayResult
         """,
     ),
@@ -371,7 +370,7 @@ def method(item: Function, owner: str) -> Iterator[str]:
     yield text(told(item, owner))
 
 
-PROTOCOLS = {"Store": "EventStore", "Counter": "TextCounter"}
+PROTOCOLS = {"Store": "EventStore", "Counter": "TokenCounter"}
 
 
 def told(method: Function, owner: str) -> str:

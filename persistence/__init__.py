@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from blocks import later as _later
 from persistence._log import (
     Head,
-    checked_bytes,
     checked_events,
     checked_fork,
     checked_page,
@@ -28,7 +27,6 @@ __all__ = [
     "PostgresStore",
     "Requester",
     "SQLiteStore",
-    "checked_bytes",
     "checked_events",
     "checked_fork",
     "checked_page",

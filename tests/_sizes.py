@@ -56,10 +56,10 @@ SLOW_SUITES: Final = (
     "tests/test_packaging.py",
     "tests/test_peers.py",
     "tests/timeline/cli/test_request.py",
-    "tests/timeline/cli/test_results.py",
+    "tests/timeline/cli/test_replay_results.py",
     "tests/timeline/cli/test_files.py",
     "tests/timeline/cli/test_json.py",
-    "tests/timeline/cli/test_look.py",  # processes, terminals and kills, from here on
+    "tests/timeline/cli/test_inspect.py",  # processes, terminals and kills, from here on
     "tests/timeline/cli/test_mcp.py",
     "tests/timeline/cli/test_main.py",
     "tests/timeline/cli/test_proxy.py",
@@ -68,7 +68,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/cli/test_retention_commands.py",
     "tests/timeline/cli/test_savings.py",
     "tests/timeline/cli/test_store_commands.py::test_a_store_that_somebody_holds",
-    "tests/timeline/cli/test_results.py",
+    "tests/timeline/cli/test_replay_results.py",
     "tests/timeline/cli/test_terminal.py",
     "tests/timeline/cli/test_main.py",
     "tests/timeline/cli/test_wrap.py",

@@ -52,7 +52,7 @@ from timeline import (
 from timeline.react import reading_tools
 from timeline.replay import ReplayOptions
 from timeline.replay._coverage import coverage
-from timeline.tokens import TextCounter, counter_for
+from timeline.tokens import TokenCounter, counter_for
 
 RECORDED: Final = Path(
     os.environ.get("FOLDLINE_SESSIONS", Path(__file__).parents[2] / "shared/data/sessions")
@@ -136,7 +136,7 @@ class Life:
     steps: list[Step]
     drafts: Sequence[CompactionDraft]
     """Those that were carried out."""
-    counter: TextCounter = attrs.field(
+    counter: TokenCounter = attrs.field(
         factory=lambda: counter_for("o200k", model_named("claude-sonnet-5-5"))
     )
     paths: dict[str, Block] = attrs.field(factory=dict[str, Block])

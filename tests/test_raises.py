@@ -26,7 +26,6 @@ from persistence import (
     Requester,
     SQLiteStore,
     block_at,
-    checked_bytes,
     checked_events,
     checked_page,
     checked_place,
@@ -283,11 +282,6 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "block_at": {"ClosedError": lambda _: block_at(closed(), T, "ar:t.react.note")},
     "EventStore.append_bytes": {
         "CodecError": lambda _: memory().append_bytes(T, [b"[]"], expected_version=1)
-    },
-    "checked_bytes": {
-        "TooLargeError": lambda _: checked_bytes(T, [b"{}"] * 200_001, 0),
-        "MisuseError": lambda _: checked_bytes(T, [], 0),
-        "CodecError": lambda _: checked_bytes(T, [b"[]"], 0),
     },
     "Kept.refuse_forgotten": {"ForgottenError": lambda _: Kept(forgotten=1).refuse_forgotten(T, 1)},
     "EventStore.trim": {

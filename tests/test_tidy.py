@@ -21,7 +21,7 @@ EDGES = frozenset(
     {
         "persistence/testing/_contract.py",
         "timeline/summarizers/_model.py",
-        "timeline/_flow.py",
+        "timeline/_flow_drivers.py",
         "timeline/gateway/_app.py",
         "timeline/observe/_hooks.py",
         "timeline/observe/_traces.py",

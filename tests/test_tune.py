@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.trials import Candidate, Trial
 from benchmarks.tune import SPACE, Search, choices_without
 from render import Policy
-from tests.timeline.replay.test_means import result
+from tests.timeline.replay.test_averages import result
 
 FAR = {"far": 0.9}
 FIELDS = ("page_tokens", "keep_ratio", "clip_ratio")

@@ -14,12 +14,9 @@ from render import Policy  # noqa: E402
 from timeline._models import describe_model, model_named  # noqa: E402
 from timeline._policies import named_policies, policy_named  # noqa: E402
 from timeline._timeline import AsyncTimeline, Timeline  # noqa: E402
-from timeline.engine._sync import Synced  # noqa: E402
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks  # noqa: E402
-from timeline.observe._steps import Step  # noqa: E402
 from timeline.summarizers._summarizer import (  # noqa: E402
     ExtractiveSummarizer,
-    Summarizer,
     SummaryFailedError,
     SummaryRequest,
 )
@@ -36,10 +33,8 @@ __all__ = [
     "Policy",
     "ReactAgent",
     "Step",
-    "Summarizer",
     "SummaryFailedError",
     "SummaryRequest",
-    "Synced",
     "Timeline",
     "aretry_with_compaction",
     "describe_model",
@@ -58,7 +53,7 @@ from timeline.engine._settings import Options as Options  # noqa: E402
 
 if TYPE_CHECKING:
     from timeline.observe._steps import Quality as Quality
-    from timeline.observe._steps import quality_of
+    from timeline.observe._steps import Step, quality_of
     from timeline.react import AsyncReactAgent, ReactAgent, tool
     from timeline.react._loop import aretry_with_compaction, overflow_in, retry_with_compaction
     from timeline.summarizers._model import ModelSummarizer
@@ -66,7 +61,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = _later(
     globals(),
     {
-        "timeline.observe._steps": "Quality quality_of",
+        "timeline.observe._steps": "Quality Step quality_of",
         "timeline.react": "AsyncReactAgent ReactAgent tool",
         "timeline.react._loop": "aretry_with_compaction overflow_in retry_with_compaction",
         "timeline.summarizers._model": "ModelSummarizer",

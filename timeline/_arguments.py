@@ -5,10 +5,11 @@ given. `call` is the name of the called method in these messages, such as "note(
 or a request; the rest is left to the types.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Annotated, Any, Final, Optional, TypeAlias, TypeVar, cast
 
+import attrs
 import msgspec
 
 from blocks import (
@@ -425,6 +426,30 @@ def checked(value: _T, kind: tuple[Any, str], call: str, name: str) -> _T:
     except msgspec.ValidationError:
         raise MisuseError(f"{call}: {name} must be {words}, not {in_words(value)}") from None
     return value
+
+
+def valid(kind: tuple[Any, str], call: str) -> Any:
+    """A validator of attrs: the field has a value of one of the types above."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        checked(value, kind, call, attribute.name)
+
+    return check
+
+
+def must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
+    """A validator of attrs that accepts values for which `is_right` is true."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if not is_right(value):
+            raise MisuseError(f"{attribute.name} must be {what}, not {in_words(value)}")
+
+    return check
+
+
+def is_kind(kind: type, what: str) -> Any:
+    """A validator of attrs that accepts instances of `kind`."""
+    return must_be(what, lambda value: isinstance(value, kind))
 
 
 def checked_kind(value: object, kind: type[_T], call: str, name: str) -> _T:

@@ -34,16 +34,15 @@ from blocks.formats import Json, event_of
 from persistence import EventStore, MemoryStore, Share, share_store
 from render import Model, Rendered, View, show
 from timeline._arguments import System, Tools, checked_kind, checked_name, checked_options
-from timeline._flow import Flow, arun, blocking, drive, run
+from timeline._flow_drivers import Flow, arun, blocking, drive, run
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine, time_ordered
 from timeline.engine._following import AsyncFollower, Follower, Following
-from timeline.engine._operations import Arriving, Operations, Shot
+from timeline.engine._operations import Arriving, Operations, Shot, Synced
 from timeline.engine._removal import Retention
 from timeline.engine._settings import Options, Settings
-from timeline.engine._sync import Synced
 from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer

@@ -11,9 +11,10 @@ from typing import Final, Protocol
 
 import attrs
 
+from blocks import TextPart, text_of_parts
+from blocks.formats import Result
 from render import Json
-from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
-from timeline.fake_provider.wires import messages_form
+from timeline.fake_provider import Call, Prompt, Reply, summary_reply, wants_summary
 
 MAIN: Final = "[[main]]"
 HELPER: Final = "[[helper]]"
@@ -74,8 +75,10 @@ class Task:
         """The next answer in the conversation of a request."""
         if wants_summary(request):
             return summary_reply(request)
-        words = _said_by_user(messages_form(request))
-        if not messages_form(request).get("tools"):
+        prompt = Prompt.of(request)
+        told = [c.text for c in prompt.contents(own=False) if isinstance(c, TextPart)]
+        words = "\n".join(told)
+        if not prompt.tools:
             self.rounds[SIDE] += 1
             return Reply(text="A scratch project in parts")
         name = next((mark for mark in (MAIN, HELPER) if mark in words), SIDE)
@@ -83,9 +86,9 @@ class Task:
         play = self._plays.get(name)
         if play is None:
             play = self._plays[name] = self._play(name)
-        self.seen = _results(messages_form(request))
+        self.seen = _results(prompt)
         reply = next(play, Reply(text="Nothing is left to do."))
-        if reply.thinking is None and _thinks(messages_form(request)):  # such a model always thinks
+        if reply.thinking is None and _thinks(request):  # such a model always thinks
             reply = attrs.evolve(reply, thinking="I go on.")
         return reply
 
@@ -134,30 +137,12 @@ def _thinks(request: Json) -> bool:
     return bool((request.get("thinking") or {}).get("type") == "enabled")
 
 
-def _said_by_user(request: Json) -> str:
-    return "\n".join(
-        block["text"]
-        for message in request["messages"]
-        if message["role"] == "user"
-        for block in _blocks(message)
-        if block["type"] == "text"
-    )
-
-
-def _results(request: Json) -> str:
+def _results(prompt: Prompt) -> str:
     """The texts of the latest results."""
     found: list[str] = []
-    for message in reversed(request["messages"]):
-        results = [block for block in _blocks(message) if block["type"] == "tool_result"]
-        if message["role"] == "assistant" and found:
+    for message in reversed(prompt.messages):
+        if message.role == "assistant" and found:
             break
-        for block in results:
-            content = block.get("content") or ""
-            parts = [{"text": content}] if isinstance(content, str) else content
-            found += [part.get("text", "") for part in parts]
+        results = (c for c in message.content if isinstance(c, Result))
+        found += [text_of_parts(result.parts) for result in results]
     return "\n".join(found)
-
-
-def _blocks(message: Json) -> list[Json]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -279,8 +279,8 @@ def row_of(
     ms: Sequence[float],
 ) -> Row:
     """The figures of an engine on one session."""
-    recall = memory.recall
-    handover = memory.handover
+    recall = memory.recalls.recall
+    handover = memory.handovers.handover
     calls = max(1, len(memory.recalls.needs))
     busts, over, sums = (100 * count / calls for count in counted)
     return Row(
@@ -291,7 +291,7 @@ def row_of(
         farwide=recall.far_wide or 0.0,
         quotes=recall.quotes,
         around=recall.surroundings or 0.0,
-        rules=1.0 if memory.rules is None else memory.rules,
+        rules=1.0 if memory.recalls.rules is None else memory.recalls.rules,
         edits=handover.edits,
         standing=handover.standing,
         whole=handover.prompts,

@@ -94,9 +94,8 @@ UNTOLD = {
     "Edit": "is checked where it is applied: tests/timeline/observe/test_hooks.py",
     "Policy": "tests/render/policy/test_policy.py",
     "ExtractiveSummarizer": "takes nothing",
-    "Summarizer": "a protocol",
     "SummaryFailedError": "an error",
-    **dict.fromkeys(("Compacted", "Compacting", "Step", "SummaryRequest", "Synced"), "is received"),
+    **dict.fromkeys(("Compacted", "Compacting", "Step", "SummaryRequest"), "is received"),
 }
 """What is tested elsewhere, or is not for callers to make."""
 CASES = [(name, parameter) for name, helper in HELPERS.items() for parameter in helper.valid]

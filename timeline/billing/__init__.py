@@ -20,6 +20,7 @@ from timeline.billing._recorded import RecordedCall as RecordedCall
 from timeline.billing._recorded import compared_bill as compared_bill
 from timeline.billing._recorded import kept_in as kept_in
 from timeline.billing._recorded import money as money
+from timeline.billing._recorded import plural as plural
 from timeline.billing._recorded import recorded_bill as recorded_bill
 from timeline.billing._recorded import timeline_bill as timeline_bill
 from timeline.billing._recorded import unlogged_in as unlogged_in

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 import attrs
 
 from render import Json, Model, Provider, provider_of
-from timeline.tokens import TextCounter
+from timeline.tokens import TokenCounter
 
 ENTRIES_SPARE: Final = 10_000
 """Expired entries are removed when there are twice as many as at the last removal, and this many more."""
@@ -249,7 +249,7 @@ SEEN_MAX = 1_000_000
 class Flattener:
     """Flattens the requests of one session; caches the blocks it has seen."""
 
-    counter: TextCounter
+    counter: TokenCounter
     provider: Provider
     seen_max: int = SEEN_MAX
     """The most blocks cached by identity; beyond that, the cache is emptied."""

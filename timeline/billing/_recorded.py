@@ -111,7 +111,7 @@ class RecordedBill:
             aside = f", {self.aside:,} of them outside the conversation" if self.aside else ""
             paid = ((n.replace("_", " "), money(self.parts[n]), self.tokens[n]) for n in self.parts)
             kinds = (f"{name} {dollars} ({tokens:,})" for name, dollars, tokens in paid)
-            yield f"{self.calls:,} call{'s' * (self.calls != 1)}{aside}; dollars (tokens): {', '.join(kinds)}"
+            yield f"{plural(self.calls, 'call')}{aside}; dollars (tokens): {', '.join(kinds)}"
             if self._left_out():
                 yield f"not in the bill: {self._left_out()}"
         if len(self.models) > 1:
@@ -124,12 +124,14 @@ class RecordedBill:
         for name, like in self.guessed.items():
             yield f"{name!r} is not in the table; the prices of {like} are a guess"
         for tier, calls in self.tiers.items():
-            yield f"{calls:,} calls at the list price: the price of service tier {tier!r} is not known"
+            yield f"{plural(calls, 'call')} at the list price: the price of service tier {tier!r} is not known"
 
     def _left_out(self) -> str:
         silent, left = self.without_usage, self.unpriced.items()
-        unpriced = [f"{n:,} calls at unknown prices ({name})" for name, n in left]
-        return "; ".join([f"{silent:,} calls whose usage the log lacks"] * bool(silent) + unpriced)
+        unpriced = [f"{plural(n, 'call')} at unknown prices ({name})" for name, n in left]
+        return "; ".join(
+            [f"{plural(silent, 'call')} whose usage the log lacks"] * bool(silent) + unpriced
+        )
 
 
 def _rounded(_owner: object, _field: object, value: Any) -> Any:
@@ -139,6 +141,11 @@ def _rounded(_owner: object, _field: object, value: Any) -> Any:
 def money(dollars: float) -> str:
     """An amount in dollars."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3f}"
+
+
+def plural(number: int, word: str) -> str:
+    """A number with its noun: `1 call`, `2 calls`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def recorded_bill(

@@ -30,6 +30,7 @@ from timeline.billing import (
     RecordedBill,
     Spending,
     money,
+    plural,
     recorded_bill,
     spending_of,
 )
@@ -48,7 +49,7 @@ from timeline.cli._sessions import (
     session_files,
     tell_passed_over,
 )
-from timeline.cli._terminal import DONE, FAILED, complain, line, plural, say, short, when
+from timeline.cli._terminal import DONE, FAILED, complain, line, say, short, when
 from timeline.replay import atomic_write, replay
 
 SHOWN: Final = 5

@@ -24,10 +24,10 @@ bill        _bill     add up what the sessions of agents on this machine cost: b
 wrap        _gateway  run Claude Code, Codex, opencode or pi through a gateway
 replay      _replay   run recorded sessions through the engine, call by call: cost, recall, compactions
 import      _upkeep   import session files or exported timelines into a store
-list        _look     list the timelines of a store: first prompt, model and size of each
-show        _look     list the blocks of a timeline with their states, or print one block in full
-search      _look     find blocks by their text
-stats       _look     count the events, blocks, tools and tokens of a timeline
+list        _inspect  list the timelines of a store: first prompt, model and size of each
+show        _inspect  list the blocks of a timeline with their states, or print one block in full
+search      _inspect  find blocks by their text
+stats       _inspect  count the events, blocks, tools and tokens of a timeline
 account     _request  show how many tokens each part of the next request takes, and how many are left
 propose     _request  show what a compaction would do now, without doing it
 render      _request  print the request that a timeline renders to, without recording anything

@@ -9,11 +9,12 @@ import attrs
 
 from blocks import FoldlineError, MisuseError
 from render import PROVIDERS, Model, provider_of
-from timeline import known_models, model_named
-from timeline._models import LIST_URL, guess_about, own_models, refresh_models
+from timeline import model_named
+from timeline._models import LIST_URL, guess_about, known_models, own_models, refresh_models
+from timeline.billing import plural
 from timeline.cli._console import answer, number_columns, print_json, screen, wide_table
 from timeline.cli._options import UsageError, Values, argument, command, option
-from timeline.cli._terminal import DONE, plural
+from timeline.cli._terminal import DONE
 from timeline.replay import atomic_write
 
 SECONDS: Final = 30

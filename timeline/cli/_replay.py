@@ -24,8 +24,8 @@ from timeline.cli._options import (
     option,
     tokens_or_auto,
 )
+from timeline.cli._replay_results import tell
 from timeline.cli._report import write_report
-from timeline.cli._results import tell
 from timeline.cli._sessions import FILES, SESSION, File, session_files, session_of, tell_passed_over
 from timeline.cli._terminal import DONE, FAILED, complain, say, short
 from timeline.replay import (

@@ -14,8 +14,9 @@ from blocks import StoreError, VersionConflictError
 from persistence import EventStore
 from render import CompactionDraft, Model, format_account
 from timeline import Options, Timeline, model_named
+from timeline.billing import plural
 from timeline.cli._console import answer, print_json, screen, tell_guess
-from timeline.cli._look import size_of
+from timeline.cli._inspect import size_of
 from timeline.cli._options import (
     FIXED,
     HIDDEN,
@@ -33,7 +34,7 @@ from timeline.cli._options import (
     store_to_read,
     store_to_write,
 )
-from timeline.cli._terminal import DONE, line, plural
+from timeline.cli._terminal import DONE, line
 from timeline.report import Description, description_of
 
 PROPOSALS_SHOWN: Final = 30

@@ -14,8 +14,9 @@ from typing import Final
 import attrs
 
 from persistence.sessions import Session, read_session
+from timeline.billing import plural
 from timeline.cli._options import UsageError, Values, argument, option
-from timeline.cli._terminal import complain, plural
+from timeline.cli._terminal import complain
 
 WORDS: Final = 160
 """The most characters of a text in a list."""

@@ -31,11 +31,6 @@ def complain(message: str) -> None:
     print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)
 
 
-def plural(number: int, word: str) -> str:
-    """A number with its noun: `1 call`, `2 calls`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def short(number: float) -> str:
     """A number in short form: `950`, `60k`, `4.3M`."""
     for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):

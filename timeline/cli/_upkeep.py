@@ -38,6 +38,7 @@ from persistence import repair as repair_store
 from persistence import verify as verify_store
 from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
 from timeline import Timeline
+from timeline.billing import plural
 from timeline.cli._console import answer, progress_bar
 from timeline.cli._options import (
     HIDDEN,
@@ -67,7 +68,7 @@ from timeline.cli._sessions import (
     session_of,
     tell_passed_over,
 )
-from timeline.cli._terminal import DONE, FAILED, complain, plural, say
+from timeline.cli._terminal import DONE, FAILED, complain, say
 from timeline.engine import counted, without_hidden
 from timeline.replay import atomic_write, reserve_store
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import msgspec
@@ -59,10 +59,10 @@ from render import (
     returned,
     total_tokens,
 )
-from timeline._flow import Flow, blocking
+from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
-    from persistence import ArtifactStore, KeyRing, Requester
+    from persistence import ArtifactDescription, ArtifactStore, KeyRing, Requester
 
 log = logging.getLogger("foldline")
 
@@ -129,6 +129,14 @@ class ArtifactService:
         """The time at which an artifact that is stored now expires; 0: never."""
         return self.clock() + self.seconds if self.seconds else 0.0
 
+    def description(self, path: str, about: str, **more: Any) -> ArtifactDescription:
+        """The description of content of this timeline that is stored now."""
+        from persistence import ArtifactDescription
+
+        fields: dict[str, Any] = {"timeline": self.timeline, "tenant": self.reader.tenant}
+        fields |= {"expires_at": self.expires_at(), "path": path, "about": about, **more}
+        return ArtifactDescription(**fields)
+
     # Moving content out.
 
     def move(self, view: View, draft: CompactionDraft) -> Flow[bool]:
@@ -148,17 +156,10 @@ class ArtifactService:
         return True
 
     def _put(self, proposal: Proposal, text: str) -> ArtifactId | None:
-        from persistence import ArtifactDescription
-
         try:
-            about = ArtifactDescription(
-                timeline=self.timeline,
-                tenant=self.reader.tenant,
-                sensitivity=proposal.sensitivity,
-                expires_at=self.expires_at(),
-                path=proposal.path,
-                about=proposal.replacement.partition("\n")[0],
-            )
+            first_line = proposal.replacement.partition("\n")[0]
+            sensitivity = proposal.sensitivity
+            about = self.description(proposal.path, first_line, sensitivity=sensitivity)
             store = self.store
             return store.put(text.encode(errors="surrogatepass"), about) if store else None
         except Exception:
@@ -335,16 +336,12 @@ class Sealing:
         return (own.sensitivity if own else None) or block.envelope.sensitivity
 
     def _put(self, content: SealedContent, path: str, sensitivity: Sensitivity) -> ArtifactId:
-        from persistence import ArtifactDescription
-
-        about = ArtifactDescription(
-            timeline=self.service.timeline,
-            tenant=self.service.reader.tenant,
+        about = self.service.description(
+            path,
+            "a confidential result",
             sensitivity=sensitivity,
             expires_at=content.expires_at,
             mime="application/json",
-            path=path,
-            about="a confidential result",
         )
         return self._store.put(encode_content(content), about)
 

@@ -57,7 +57,7 @@ from render import (
     open_view,
     total_tokens,
 )
-from timeline._flow import Await, Begin, CallHook, Flow, blocking
+from timeline._flow_drivers import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
@@ -427,20 +427,11 @@ class Compactor:
         return event
 
     def _enter(self, key: str, version: int, event: SummaryPrepared, engine: Engine) -> None:
-        from persistence import ArtifactDescription
-
         service = self.artifact_service
         try:
             if service and (store := service.store):
-                about = ArtifactDescription(
-                    timeline=engine.id,
-                    tenant=service.reader.tenant,
-                    expires_at=service.expires_at(),
-                    mime=KEY_TYPE,
-                    path=label_of(version),
-                    about=event.key,
-                )
-                store.put(key.encode(), about)
+                named = {"timeline": engine.id, "mime": KEY_TYPE}
+                store.put(key.encode(), service.description(label_of(version), event.key, **named))
         except Exception:  # the summary is used here, shared or not
             log.exception("a summary could not be shared; other timelines will ask for their own")
 

@@ -27,7 +27,7 @@ from blocks import (
     VersionConflictError,
 )
 from render import LADDER, CompactionDraft, Context, Entry, View, decide, total_tokens
-from timeline._flow import Flow
+from timeline._flow_drivers import Flow
 from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
@@ -128,7 +128,11 @@ def _expanded(engine: Engine) -> Flow[int]:
     before = yield from engine.view_until(batch[0][0] - 1, log, "nothing is expanded")
     undone = [*_undone(batch, before, engine.view, engine.clock())]
     # What is visible again may quote blocks that were hidden since.
-    undone += [event for event in before.decisions if _is_about_quotations(event)]
+    undone += [
+        event
+        for event in before.decisions
+        if isinstance(event, BlocksHidden | SummaryReplaced) and event.redacted
+    ]
     return (yield from engine.settle(reduce(decide, undone, engine.view)))
 
 
@@ -197,10 +201,6 @@ def _is_part(event: Event, following: Event | None, at: float) -> bool:
         return event.at == at
     is_cut = isinstance(event, BlocksHidden) and event.reason == "clipped"
     return _is_rung(event) or (is_cut and isinstance(following, RangeCompacted))
-
-
-def _is_about_quotations(event: Event) -> bool:
-    return isinstance(event, BlocksHidden | SummaryReplaced) and event.redacted
 
 
 def _is_rung(event: Event) -> bool:

@@ -78,18 +78,18 @@ from render import (
     total_tokens,
 )
 from timeline._arguments import TIME, checked, checked_blocks
-from timeline._flow import CallHook, Flow, Pause, blocking
+from timeline._flow_drivers import CallHook, Flow, Pause, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
-from timeline.observe._steps import Observer, StepKind, steps_of
 from timeline.observe._traces import Span, Traces, compacted_attributes
 
 if TYPE_CHECKING:
     from render import FoldRange, Summary
+    from timeline.observe._steps import Observer, StepKind
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -860,6 +860,8 @@ class _Report:
 
     def steps(self, before: View, rendered: Rendered) -> Flow[None]:
         """Report the steps from this view to this request."""
+        from timeline.observe._steps import steps_of  # here, because only an observer needs it
+
         is_repeated, self._is_repeated = self._is_repeated, True
         for step in steps_of(self._timeline, before, rendered, self._context):
             if is_repeated and step.kind in _LAST_STEPS:

@@ -20,7 +20,7 @@ from weakref import finalize
 import attrs
 
 from blocks import ClosedError, ForgottenError, LogRewoundError, Recorded
-from timeline._flow import Doze, Flow, arun, blocking, run
+from timeline._flow_drivers import Doze, Flow, arun, blocking, run
 
 if TYPE_CHECKING:
     from timeline.engine._engine import Engine

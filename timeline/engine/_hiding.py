@@ -51,7 +51,7 @@ from blocks import (
     withheld_in,
 )
 from render import Compaction, Entry, View, decide, stand_in
-from timeline._flow import Flow
+from timeline._flow_drivers import Flow
 
 if TYPE_CHECKING:
     from render import Redaction

@@ -12,9 +12,9 @@ log with the other writers' events.
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 import attrs
 from msgspec.structs import replace
@@ -96,7 +96,7 @@ from timeline._arguments import (
     given_parts,
     output_parts,
 )
-from timeline._flow import AskSummarizer, Flow, blocking
+from timeline._flow_drivers import AskSummarizer, Flow, blocking
 from timeline.engine._compaction import Preparation
 from timeline.engine._drafts import commit_draft, expand, propose, upgrade
 from timeline.engine._engine import Engine, Fit
@@ -111,19 +111,14 @@ from timeline.engine._removal import (
     forget_timeline,
 )
 from timeline.engine._settings import Settings
-from timeline.engine._sync import (
-    DIVERGENCE,
-    History,
-    HistoryMemory,
-    OnDivergence,
-    Synced,
-    agreeing,
-    fork,
-)
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
     from persistence import Hit
+    from timeline.engine._sync import HistoryMemory
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
 
 
 INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
@@ -140,6 +135,37 @@ class Appended(int):
         made = super().__new__(cls, version)
         made.known = known
         return made
+
+
+OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
+DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow, append")
+
+
+@attrs.frozen(kw_only=True)
+class Synced(Generic[_T]):
+    """The result of `sync`."""
+
+    appended: int
+    """Messages of the history that were new, in whole or in part."""
+    kept: int
+    """Messages of the history that were already in the timeline."""
+    diverged_at: int | None = None
+    """Index, in the list that was given, of the first message that differs from this timeline; None:
+    none differs."""
+    system: str = ""
+    """The system prompt of the history, for `render(system=...)`."""
+    timeline: _T
+    """The timeline that now agrees with the history: this one, or a fork of it if they diverged."""
+
+    def on(self, timeline: _U) -> "Synced[_U]":
+        """The same result with another timeline object."""
+        return Synced(
+            appended=self.appended,
+            kept=self.kept,
+            diverged_at=self.diverged_at,
+            system=self.system,
+            timeline=timeline,
+        )
 
 
 @attrs.define(kw_only=True)
@@ -170,7 +196,6 @@ class Operations:
     preparation: Preparation = attrs.field(
         default=attrs.Factory(lambda self: Preparation(self.engine), takes_self=True), init=False
     )
-    memory: HistoryMemory = attrs.field(factory=HistoryMemory, init=False)
 
     # Appending.
 
@@ -600,7 +625,13 @@ class Operations:
         yield from engine.commit([fact])
         return account(engine.view, context)
 
-    # Agreeing with another program's history, and forks.
+    # Agreeing with another program's history, and forks. That is loaded when it is first done.
+
+    @cached_property
+    def _memory(self) -> "HistoryMemory":
+        from timeline.engine._sync import HistoryMemory
+
+        return HistoryMemory()
 
     def sync(
         self,
@@ -612,16 +643,16 @@ class Operations:
         rendered: Rendered | None = None,
     ) -> Flow[Synced[Self]]:
         """Make the timeline agree with the whole history that another program keeps: append its new messages in
-        one commit, and leave the known ones unchanged.
+        one commit, and leave the known ones unchanged. The result has the `timeline` that agrees (this one, or a fork),
+        the history's `system` prompt, the numbers `appended` and `kept`, and where they differ first, `diverged_at`.
 
         Args:
             messages: All messages of the history, oldest first: dicts, or an SDK's or a framework's objects.
             format: `anthropic`, `openai.chat`, `openai.responses`, `gemini`, `langchain` or `pydantic_ai`.
-            on_divergence: What to do if a message that was synced or recorded has changed since: `raise`;
-                or `fork` this timeline before the change and continue in the fork, which the next call
-                finds again. `follow` is like `fork`, and also forks if the history ends before the
-                timeline does, because the program went back. `append` adds what the log lacks at its end, and
-                the log may have more, because the program keeps only a part.
+            on_divergence: What to do if a message that was synced or recorded has changed since: `raise`; or `fork` this
+                timeline before the change and continue in the fork, which the next call finds again. `follow` is like
+                `fork`, and also forks if the history ends before the timeline does, because the program went back.
+                `append` adds what the log lacks at its end; the log may have more, if the program keeps only a part.
             after: `messages` has only those after this version, because the program began anew there.
             rendered: The request that the newest answer in the history answers; None: the one rendered last.
 
@@ -633,12 +664,14 @@ class Operations:
             VersionConflictError: other writers of this timeline were faster at every try.
             ForgottenError: events that a fork needs were forgotten.
         """
+        from timeline.engine._sync import History, agreeing
+
         checked(on_divergence, DIVERGENCE, "sync()", "on_divergence")
         checked(after, VERSION, "sync()", "after")
         history = messages if isinstance(messages, History) else None  # already parsed
         if history is None:
             name, agreed = checked_format(format, "sync()"), self.engine.view.state.agreed
-            history = self.memory.history(messages, name, after, agreed)
+            history = self._memory.history(messages, name, after, agreed)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         engine, parted, agreement = yield from agreeing(
             self.engine, history, on_divergence, answers
@@ -661,6 +694,8 @@ class Operations:
             TimelineExistsError: there is already a timeline of this name.
             UnknownTimelineError: nothing was ever appended to this timeline.
         """
+        from timeline.engine._sync import fork
+
         checked_name(name, "fork()")
         if at is not None:
             checked(at, VERSION, "fork()", "at")

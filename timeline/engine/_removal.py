@@ -41,7 +41,7 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Kept, Removed
-from timeline._flow import CallHook, Flow, blocking
+from timeline._flow_drivers import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
     content_id,
@@ -50,10 +50,10 @@ from timeline.engine._hiding import (
     taken_back,
     targets_of,
 )
-from timeline.observe._steps import Observer, Step
 
 if TYPE_CHECKING:
     from timeline.engine._engine import Engine
+    from timeline.observe._steps import Observer, Step
 
 log = logging.getLogger("foldline")
 
@@ -283,6 +283,8 @@ class Retention:
 
 
 def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Step:
+    from timeline.observe._steps import Step  # here, because only a failure needs it
+
     return Step(
         timeline=timeline,
         kind="unretained",

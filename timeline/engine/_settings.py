@@ -29,7 +29,6 @@ from timeline.engine._artifacts import Probe
 from timeline.engine._engine import IdFactory
 from timeline.engine._removal import Keeping
 from timeline.observe._hooks import Hooks
-from timeline.observe._steps import Observer
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from persistence import ArtifactStore, KeyRing, Requester
+    from timeline.observe._steps import Observer
 
 log = logging.getLogger("foldline")
 
@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
     count_tokens: Callable[[Json], Any]
     summarizer: Summarizer
     hooks: Hooks
-    observers: Sequence[Observer]
+    observers: "Sequence[Observer]"
     tracer: "Tracer"
     meter: "Meter"
     clock: Callable[[], float]

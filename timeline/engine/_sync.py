@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -73,16 +73,13 @@ from blocks.formats import (
     parts_in,
 )
 from render import View
-from timeline._flow import Flow, blocking
+from timeline._flow_drivers import Flow, blocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
-_T = TypeVar("_T")
-_U = TypeVar("_U")
+if TYPE_CHECKING:
+    from timeline.engine._operations import OnDivergence
 
-
-OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
-DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow, append")
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
 ELSEWHERE: Final = "?"
@@ -108,33 +105,6 @@ class Origin:
         """The hash of the request that the thinking of a missing step answers; empty: it has none."""
         own = (piece.value for piece in missing.pieces if isinstance(piece, Thought))
         return next((self.answered.get(_signed(each), self.newest) for each in own), "")
-
-
-@attrs.frozen(kw_only=True)
-class Synced(Generic[_T]):
-    """The result of `sync`."""
-
-    appended: int
-    """Messages of the history that were new, in whole or in part."""
-    kept: int
-    """Messages of the history that were already in the timeline."""
-    diverged_at: int | None = None
-    """Index, in the list that was given, of the first message that differs from this timeline; None:
-    none differs."""
-    system: str = ""
-    """The system prompt of the history, for `render(system=...)`."""
-    timeline: _T
-    """The timeline that now agrees with the history: this one, or a fork of it if they diverged."""
-
-    def on(self, timeline: _U) -> Synced[_U]:
-        """The same result with another timeline object."""
-        return Synced(
-            appended=self.appended,
-            kept=self.kept,
-            diverged_at=self.diverged_at,
-            system=self.system,
-            timeline=timeline,
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -517,7 +487,8 @@ class HistoryMemory:
         reader, self._reader = self._reader, None
         given = items(messages)
         said = [*map(fingerprint, given)] or [None]
-        if reader and (reader.format, reader.after) == (format, after) and self._is_known(said):
+        begins = said[: len(self._said)] == self._said
+        if reader and (reader.format, reader.after) == (format, after) and begins:
             with suppress(ArgumentError, CodecError):  # raised again below, with the right number
                 reader.add(given[len(self._said) :])
                 self._said = cast("list[bytes]", said)
@@ -531,10 +502,6 @@ class HistoryMemory:
         if None not in said:
             self._reader, self._said = reader, cast("list[bytes]", said)
         return reader.history()
-
-    def _is_known(self, said: list[bytes | None]) -> bool:
-        """Whether the messages begin with those that were read."""
-        return said[: len(self._said)] == self._said
 
 
 @attrs.define(kw_only=True)
@@ -900,7 +867,8 @@ class Filler:
     def _made(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         for result in [piece for piece in message.content if isinstance(piece, Result)]:
             yield from self._opened()
-            turn = self._turn_of(CallId(result.call_id))
+            call_id = CallId(result.call_id)
+            turn = self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
             yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
         match message.role:
             case "assistant":
@@ -953,9 +921,6 @@ class Filler:
         self._turn, self._turns = TurnId(f"t{number}"), self._turns + 1
         self._is_fresh = True
         yield TurnHeader(id=self.new_id(), turn=self._turn, started_at=self.now)
-
-    def _turn_of(self, call_id: CallId) -> TurnId:
-        return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
 
     def _client_text(self, part: Part) -> ClientText | None:
         """What a part is that the user's client wrote; None for the user's own words and for pictures."""

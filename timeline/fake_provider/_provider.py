@@ -142,7 +142,8 @@ class FakeProvider:
             if name in (own.name, *own.aliases):
                 return self._here(own)
         by_name = model_named(name)
-        return self._here(by_name) if by_name.known and _is_served(by_name) else None
+        is_served = company(by_name.provider) in {company(wire.provider) for wire in WIRES}
+        return self._here(by_name) if by_name.known and is_served else None
 
     def _here(self, model: Model) -> Model:
         if self.window is None:
@@ -245,14 +246,10 @@ class FakeProvider:
             reply, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
         )
         rooms = {
-            "max_tokens": wire.output_max(request, model),
+            "max_tokens": wire.output_asked(request) or model.output_tokens_max,
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
         return answered(reply, list(drafts), rooms, self._meter(model).counter.count)
-
-
-def _is_served(model: Model) -> bool:
-    return company(model.provider) in {company(wire.provider) for wire in WIRES}
 
 
 def company(provider: str) -> str:

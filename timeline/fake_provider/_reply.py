@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 import attrs
+import msgspec
 from attrs.validators import ge, le, optional
 
 from blocks import MisuseError
@@ -14,12 +15,11 @@ DELAY_SECONDS_MAX: Final = 30.0
 """Largest delay of an answer in seconds, whatever a script says."""
 
 
-@attrs.frozen
-class Call:
-    """A tool call."""
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool call; also in a script file."""
 
     name: str
-    input: Json = attrs.field(factory=dict[str, Any])
+    input: Json = {}
     id: str = ""
     """The id of the call; empty: the provider makes one."""
 

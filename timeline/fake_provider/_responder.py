@@ -6,18 +6,19 @@ one in JSON, made of quotations.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 import attrs
 import msgspec
 
-from blocks import MisuseError, OpenItem, StructuredSummary, ToolOutcome
+from blocks import MisuseError, OpenItem, StructuredSummary, TextPart, ToolOutcome
+from blocks.formats import Call as RequestedCall
+from blocks.formats import Content, Message, Result, Said, messages_in
 from render import Json
 from timeline.fake_provider._reply import Call, Fault, Reply
-from timeline.fake_provider.wires import messages_form
+from timeline.fake_provider.wires import wire_of
 from timeline.fake_provider.wires._wire import blocks_of, child
 
 MARKER: Final = "[foldline: summarise]"
@@ -27,37 +28,85 @@ _LIST_MAX: Final = 5
 _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "number": 0}
 
 
+@attrs.frozen(kw_only=True)
+class Prompt:
+    """What a request of any API asks of the model."""
+
+    messages: Sequence[Message]
+    tools: Mapping[str, Json]
+    """The schemas of the tools that it offers, by name."""
+    schema: Json | None
+    """The JSON schema that the answer must fit; None: any text will do."""
+    thinks: bool
+
+    @classmethod
+    def of(cls, request: Json) -> Self:
+        """Read a request."""
+        wire = wire_of(request)
+        said = next(request[name] for name in ("input", "contents", "messages") if name in request)
+        items: list[Json] = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        config = child(request, "config")
+        thinking = child(request, "thinking").get("type", "disabled") != "disabled"
+        efforts = (request.get("reasoning_effort"), request.get("reasoning"))
+        return cls(
+            messages=[m for item in items for m in messages_in(_heard(item), wire.provider)],
+            tools=dict(wire.tools(request)),
+            schema=_schema(request, config),
+            thinks=thinking or any(efforts) or bool(config.get("thinkingConfig")),
+        )
+
+    def contents(self, *, own: bool) -> Iterator[Content]:
+        """What the model has said itself, or what it was told."""
+        for message in self.messages:
+            if own == (message.role == "assistant"):
+                yield from message.content
+
+    @property
+    def last_words(self) -> str:
+        """The last text of the last message, if it is not the model's; otherwise empty."""
+        texts = [part.text for part in self.messages[-1].content if isinstance(part, TextPart)]
+        return texts[-1] if texts else ""
+
+
+def _heard(item: Json) -> Json:
+    """A message between Codex's agents as one of the user; here its text is not really encrypted."""
+    if item.get("type") != "agent_message":
+        return item
+    parts = blocks_of(item["content"])
+    texts = [str(part.get("text", part.get("encrypted_content", ""))) for part in parts]
+    return {"role": "user", "content": [{"type": "input_text", "text": text} for text in texts]}
+
+
+def _schema(request: Json, config: Json) -> Json | None:
+    """The JSON schema of the output format, with a reference at its top resolved."""
+    output = child(request, "output_config") or child(request, "text")
+    wanted = child(output, "format") or child(request, "response_format")
+    schema = child(wanted, "schema") or child(child(wanted, "json_schema"), "schema")
+    if wanted.get("type") != "json_schema":
+        schema = child(config, "responseJsonSchema") or child(config, "responseSchema")
+        if not schema:
+            return None
+    reference = str(schema.get("$ref", "")).rpartition("/")[2]
+    return child(child(schema, "$defs"), reference) or schema
+
+
 def wants_summary(request: Json) -> bool:
     """Whether a request asks for a summary: for JSON output, or with the instruction of our summariser at the end."""
-    request_form = messages_form(request)
-    return _schema(request_form) is not None or last_words(request_form).startswith(MARKER)
+    return _is_for_summary(Prompt.of(request))
 
 
-def last_words(request: Json) -> str:
-    """The last text of the last message, if it is the user's; otherwise empty."""
-    message = request["messages"][-1]
-    texts = [b["text"] for b in blocks_of(message["content"]) if b["type"] == "text"]
-    return texts[-1] if texts and message["role"] == "user" else ""
+def _is_for_summary(prompt: Prompt) -> bool:
+    return prompt.schema is not None or prompt.last_words.startswith(MARKER)
 
 
 def summary_reply(request: Json) -> Reply:
     """A valid summary of the conversation, with the fields that the request asks for."""
-    request_form = messages_form(request)
-    summary: Json = msgspec.to_builtins(_summary(request_form))
-    fields = child(_schema(request_form) or {}, "properties")
+    prompt = Prompt.of(request)
+    summary: Json = msgspec.to_builtins(_summary(prompt))
+    fields = child(prompt.schema or {}, "properties")
     if fields:
         summary = {name: _value(name, child(fields, name), summary) for name in fields}
     return Reply(text=msgspec.json.encode(summary).decode())
-
-
-def _schema(request: Json) -> Json | None:
-    """The JSON schema of the output format, with a reference at its top resolved."""
-    wanted = child(child(request, "output_config"), "format")
-    if wanted.get("type") != "json_schema":
-        return None
-    schema = child(wanted, "schema")
-    reference = str(schema.get("$ref", "")).rpartition("/")[2]
-    return child(child(schema, "$defs"), reference) or schema
 
 
 def _value(name: str, about: Json, summary: Json) -> Any:
@@ -69,23 +118,18 @@ def _value(name: str, about: Json, summary: Json) -> Any:
     return choices[0]
 
 
-def _summary(request: Json) -> StructuredSummary:
-    blocks = [
-        (message["role"], block)
-        for message in request["messages"]
-        for block in blocks_of(message["content"])
-    ]
-    texts = [(role, b["text"][:_TEXT_CHARS]) for role, b in blocks if b["type"] == "text"]
-    mine = [text for role, text in texts if role == "assistant"]
-    calls = (b for _, b in reversed(blocks) if b["type"] == "tool_use")
+def _summary(prompt: Prompt) -> StructuredSummary:
+    mine = [c.text[:_TEXT_CHARS] for c in prompt.contents(own=True) if isinstance(c, Said)]
+    told = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
+    calls = [c for c in prompt.contents(own=True) if isinstance(c, RequestedCall)]
     outcomes = tuple(
-        ToolOutcome(tool=call["name"], outcome="called", detail=str(call["input"])[:_TEXT_CHARS])
-        for call in islice(calls, _LIST_MAX)
+        ToolOutcome(tool=call.name, outcome="called", detail=str(call.input)[:_TEXT_CHARS])
+        for call in calls[-_LIST_MAX:]
     )
     return StructuredSummary(
-        task=next((text for role, text in texts if role == "user"), "(no task)"),
+        task=next(told, "(no task)"),
         facts=tuple(mine[-_LIST_MAX:]) or ("Nothing was said yet.",),
-        tool_outcomes=outcomes[::-1],
+        tool_outcomes=outcomes,
         state=mine[-1] if mine else "Just begun.",
         open_items=(OpenItem(item="Go on with the task."),),
     )
@@ -104,94 +148,60 @@ _QUOTE_CHARS: Final = 160
 
 def tutorial_responder(request: Json) -> Reply:
     """Write a summary if asked to; otherwise look up what was mentioned, and report what was found."""
-    if wants_summary(request):
+    prompt = Prompt.of(request)
+    if _is_for_summary(prompt):
         return summary_reply(request)
-    request = messages_form(request)
-    results = _results(request)
-    tool = _tool(request)
-    names = _unseen(request) if tool and _rounds(request) < _ROUNDS_MAX else []
+    results = _results(prompt)
+    tool = _tool(prompt)
+    names = _unseen(prompt) if tool and _rounds(prompt) < _ROUNDS_MAX else []
     if tool and names:
         name, field = tool
         calls = [Call(name, {field: mentioned}) for mentioned in names[:_CALLS_MAX]]
         listed = " and ".join(names[:_CALLS_MAX])
         return Reply(
-            thinking=f"{listed} may tell." if _thinks(request) else None,
+            thinking=f"{listed} may tell." if prompt.thinks else None,
             text=f"I look at {listed}.",
             calls=calls,
         )
     if results:
         line = results[-1].strip()[:_QUOTE_CHARS] or "nothing"
         return Reply(text=f"That is all I can see. The last thing I found: {line}")
-    return Reply(text=f"You said: {last_words(request)[:_QUOTE_CHARS]}")
+    return Reply(text=f"You said: {prompt.last_words[:_QUOTE_CHARS]}")
 
 
-def _thinks(request: Json) -> bool:
-    return bool(child(request, "thinking").get("type", "disabled") != "disabled")
-
-
-def _tool(request: Json) -> tuple[str, str] | None:
+def _tool(prompt: Prompt) -> tuple[str, str] | None:
     """The first tool with a text field, and the name of that field; required fields are preferred."""
-    for tool in request.get("tools") or ():
-        schema = child(tool, "input_schema")
+    for tool, schema in prompt.tools.items():
         fields = child(schema, "properties")
         for name in (*schema.get("required", ()), *fields):
             if child(fields, name).get("type") == "string":
-                return tool["name"], name
+                return tool, name
     return None
 
 
-def _unseen(request: Json) -> list[str]:
+def _unseen(prompt: Prompt) -> list[str]:
     """Names that the user or results mention and that no call has asked for, oldest first."""
-    values = {
-        value
-        for block in _blocks(request, "tool_use")
-        for value in block["input"].values()
-        if isinstance(value, str)
-    }
-    texts = (block["text"] for message in _of_user(request) for block in _texts(message))
-    mentioned = (name for text in (*texts, *_results(request)) for name in _NAME.findall(text))
+    calls = (c for c in prompt.contents(own=True) if isinstance(c, RequestedCall))
+    values = {value for call in calls for value in call.input.values() if isinstance(value, str)}
+    texts = (c.text for c in prompt.contents(own=False) if isinstance(c, TextPart))
+    mentioned = (name for text in (*texts, *_results(prompt)) for name in _NAME.findall(text))
     return [name for name in dict.fromkeys(mentioned) if name not in values]
 
 
-def _rounds(request: Json) -> int:
+def _rounds(prompt: Prompt) -> int:
     """The number of rounds since the user's last text."""
     rounds = 0
-    for message in reversed(request["messages"]):
-        if message["role"] == "assistant":
+    for message in reversed(prompt.messages):
+        if message.role == "assistant":
             rounds += 1
-        elif any(True for _ in _texts(message)):
+        elif any(isinstance(part, TextPart) for part in message.content):
             break
     return rounds
 
 
-def _results(request: Json) -> list[str]:
-    return [
-        part["text"]
-        for block in _blocks(request, "tool_result")
-        for part in blocks_of(block.get("content"))
-        if part["type"] == "text"
-    ]
-
-
-def _of_user(request: Json) -> list[Json]:
-    return [message for message in request["messages"] if message["role"] == "user"]
-
-
-def _texts(message: Json) -> Iterator[Json]:
-    return (block for block in blocks_of(message["content"]) if block["type"] == "text")
-
-
-def _blocks(request: Json, kind: str) -> Iterator[Json]:
-    for message in request["messages"]:
-        yield from (b for b in blocks_of(message["content"]) if b["type"] == kind)
-
-
-class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool call in a script file."""
-
-    name: str
-    input: dict[str, Any] = {}
-    id: str = ""
+def _results(prompt: Prompt) -> list[str]:
+    results = (c for c in prompt.contents(own=False) if isinstance(c, Result))
+    return [part.text for each in results for part in each.parts if isinstance(part, TextPart)]
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,7 +209,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     thinking: str | None = None
     text: str = ""
-    calls: tuple[CallLine, ...] = ()
+    calls: tuple[Call, ...] = ()
     stop_reason: str = ""
     delay_seconds: float = 0.0
     fault: str = ""
@@ -211,7 +221,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return Reply(
             thinking=self.thinking,
             text=self.text,
-            calls=[Call(call.name, call.input, call.id) for call in self.calls],
+            calls=self.calls,
             stop_reason=self.stop_reason,
             delay_seconds=self.delay_seconds,
         )

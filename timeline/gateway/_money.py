@@ -24,7 +24,7 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from blocks import Bill, CacheEntry, EventId, Part, TimelineId, UsageRecorded
+from blocks import Bill, CacheEntry, EventId, TimelineId, UsageRecorded
 from blocks.formats import obj, string, tier_of
 from persistence import EventStore
 from render import Json, Model, provider_of
@@ -42,7 +42,7 @@ from timeline.billing import (
 from timeline.gateway._request import Body
 from timeline.gateway._rewriting import Call
 from timeline.report import Savings, lately_billed
-from timeline.tokens import TextCounter
+from timeline.tokens import TokenCounter, Untexted
 
 _MINUTES_5: Final = 300
 _HOUR: Final = 3_600
@@ -122,7 +122,7 @@ class _Requests:
 class _Characters:
     """Counts characters instead of tokens."""
 
-    counter: TextCounter
+    counter: TokenCounter
     parts: int = 0
     """How many pictures and documents it has counted."""
     name: str = "characters"
@@ -130,7 +130,7 @@ class _Characters:
     def count(self, text: str) -> int:
         return len(text)
 
-    def part(self, part: Part) -> int:
+    def part(self, part: Untexted) -> int:
         self.parts += 1
         return _CHARACTERS * self.counter.part(part)
 
@@ -143,7 +143,7 @@ class _Scale:
     the square root of the tokens.
     """
 
-    counter: TextCounter
+    counter: TokenCounter
     sizes: dict[Hashable, int] = attrs.field(factory=dict[Hashable, int], init=False)
     """The units of each block, by its key."""
     error: float = attrs.field(default=0.0, init=False)
@@ -245,7 +245,7 @@ class _Books:
     """
 
     model: Model
-    counter: TextCounter
+    counter: TokenCounter
     reading: _Reading
     sums: dict[int, int]
     """The known tokens of prefixes, by their number: at first, those of the last bill."""
@@ -609,7 +609,7 @@ class Meter:
         own = lately_billed(self.store, call.timeline.id, 0, inf)
         bills = [each.bill for each in own if each.bill and each.model == usage.model]
         entries = [e for bill in bills[-1:] for e in (*bill.entries, *(bill.sent_entries or ()))]
-        counter = cast("TextCounter", call.timeline.settings.counter)
+        counter = call.timeline.settings.counter
         reading = _Reading(frozenset() if self.record_only else self.reading)
         sums = {entry.prefix: entry.tokens for entry in entries}
         books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)

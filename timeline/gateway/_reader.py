@@ -106,7 +106,8 @@ class StoreReader:
         elif problem := self._unknown(name):
             return refused(problem)
         if span := version_range(path, self.store.head(name)):
-            return Outline(self.store, name, self._withheld(name)).page(*span, self._room())
+            withheld = self.store.load_window(name).withheld
+            return Outline(self.store, name, withheld).page(*span, self._room())
         return self._piece(name, path, start, lines)
 
     def _piece(self, name: TimelineId, path: str, start: int, lines: int) -> ToolReply:
@@ -177,9 +178,6 @@ class StoreReader:
             return ""
         near = did_you_mean(name, [info.id for info in self._newest()])
         return f"There is no timeline {name[:200]!r}{near or '.'} read_timeline without arguments lists all."
-
-    def _withheld(self, name: TimelineId) -> Collection[str]:
-        return self.store.load_window(name).withheld
 
     def _owners(self, path: str) -> list[TimelineId]:
         """The timelines that have hidden or folded blocks and a block at this path, newest first."""

@@ -6,7 +6,7 @@ messages are compared with earlier ones without their marks.
 
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -236,13 +236,11 @@ class Body:
         """The newest cache mark that the client set; None: it sets none."""
         if isinstance(control := self.value("cache_control"), dict):
             return cast("Json", control)
-        for raw in (*reversed(self.said), *self._fixed()):
+        fixed = (self.fields[name] for name in ("system", "tools") if name in self.fields)
+        for raw in (*reversed(self.said), *fixed):
             if _NAME in raw and (marks := _marks_in(msgspec.json.decode(raw))):
                 return marks[-1]
         return None
-
-    def _fixed(self) -> Iterable[bytes]:
-        return (self.fields[name] for name in ("system", "tools") if name in self.fields)
 
     def with_said(self, said: Sequence[object], more: Json) -> bytes:
         """The body with another conversation and with additional fields; everything else is unchanged."""

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import attrs
 
 from blocks import MisuseError, install_command
-from timeline import AsyncTimeline, Synced, Timeline, model_named
+from timeline import AsyncTimeline, Timeline, model_named
 
 AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _T = TypeVar("_T", bound=AnyTimeline)
@@ -35,9 +35,9 @@ class Conversation:
             await finished(self.timeline.close_calls())  # calls that a killed process left open
             self.after = self.timeline.version
 
-    async def sync(self, history: Any, format: str) -> Synced[Any]:  # noqa: A002 -- as `Timeline.sync`
+    async def sync(self, history: Any, format: str) -> Any:  # noqa: A002 -- as `Timeline.sync`
         """Make the timeline agree with the history; if that was edited, in a fork."""
-        synced: Synced[Any] = await finished(
+        synced: Any = await finished(
             self.timeline.sync(history, format=format, after=self.after, on_divergence="fork")
         )
         self.timeline = synced.timeline

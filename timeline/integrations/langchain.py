@@ -9,7 +9,7 @@ state, including any edits by other middleware.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, cast
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -19,7 +19,6 @@ from blocks.formats import Call, Result, Said, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
-    Synced,
     Timeline,
     aretry_with_compaction,
     retry_with_compaction,
@@ -78,21 +77,21 @@ class _Going:
         self.answer = ""
         return answer if isinstance(answer, AIMessage) else None
 
-    def synced(self, messages: Sequence[BaseMessage]) -> Synced[Timeline]:
+    def synced(self, messages: Sequence[BaseMessage]) -> Any:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
             self.asked.record(answer, self.rendered, format=_FORMAT)
         synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
-        return cast("Synced[Timeline]", synced)
+        return synced
 
-    async def asynced(self, messages: Sequence[BaseMessage]) -> Synced[AsyncTimeline]:
+    async def asynced(self, messages: Sequence[BaseMessage]) -> Any:
         """The same for asyncio."""
         if (answer := self.answer_in(messages)) is not None:
             await self.asked.record(answer, self.rendered, format=_FORMAT)
         synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
-        return cast("Synced[AsyncTimeline]", synced)
+        return synced
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):

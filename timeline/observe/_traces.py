@@ -76,13 +76,11 @@ class Span:
     def set_attributes(self, attributes: Attributes) -> None:
         """Add attributes."""
         self.attributes.update(attributes)
-        if self._span is not None:
-            _told(self._span, "set_attributes", attributes)
+        _told(self._span, "set_attributes", attributes)
 
     def add_event(self, name: str, attributes: Attributes) -> None:
         """Add an event, which happens now."""
-        if self._span is not None:
-            _told(self._span, "add_event", name, attributes)
+        _told(self._span, "add_event", name, attributes)
 
     def fail(self, kind: str, message: str = "") -> None:
         """Mark the span as failed; `kind` is the class of the error, or a short name for it."""
@@ -94,7 +92,9 @@ class Span:
 
 
 def _told(whom: object, method: str, *args: Any, **named: Any) -> Any:
-    """What a method of a tracer, a meter, or what they made returns; None: it has raised something."""
+    """What a method of a tracer, a meter, or what they made returns; None: it has raised something, or there is none."""
+    if whom is None:
+        return None
     try:
         return getattr(whom, method)(*args, **named)
     except Exception as error:  # noqa: BLE001 -- other people's code
@@ -177,8 +177,7 @@ class Traces:
         finally:
             if token is not None:
                 detach(token)
-            if started is not None:
-                _told(started, "end")
+            _told(started, "end")
 
     def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
         """The span of a call of a store with this number of events."""
@@ -284,25 +283,21 @@ class Measures:
     def lasted(self, seconds: float, attributes: Attributes) -> None:
         """An operation with these attributes has ended."""
         about = {name: attributes[name] for name in _MEASURED if name in attributes}
-        if self._duration is not None:
-            _told(self._duration, "record", seconds, about)
+        _told(self._duration, "record", seconds, about)
 
     def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
         """Calls of a model have read and written tokens."""
-        if self._tokens is not None:
-            operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
-            for kind, tokens in (("input", read), ("output", written)):
-                more = {_OPERATION: operation, "gen_ai.token.type": kind}
-                _told(self._tokens, "record", tokens, about | more)
-        if self._cost is not None and cost is not None:
+        operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
+        for kind, tokens in (("input", read), ("output", written)):
+            more = {_OPERATION: operation, "gen_ai.token.type": kind}
+            _told(self._tokens, "record", tokens, about | more)
+        if cost is not None:
             _told(self._cost, "add", cost, about)
 
     def compacted(self, freed: int, about: Attributes) -> None:
         """A compaction has made the prompt shorter by so many tokens."""
-        if self._compactions is not None:
-            _told(self._compactions, "add", 1, about)
-        if self._folded is not None:
-            _told(self._folded, "add", max(freed, 0), about)
+        _told(self._compactions, "add", 1, about)
+        _told(self._folded, "add", max(freed, 0), about)
 
 
 # Attributes.

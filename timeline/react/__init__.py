@@ -5,7 +5,6 @@ outcome = agent.run("Why does the nightly job fail?")
 """
 
 from timeline.react._agent import AsyncReactAgent, ReactAgent
-from timeline.react._approvals import Approval
 from timeline.react._events import (
     AgentHooks,
     ApprovalNeeded,
@@ -29,7 +28,6 @@ from timeline.react._tools import RunContext, ToolReply, file_state, tool
 __all__ = [
     "AgentHooks",
     "AgentSettings",
-    "Approval",
     "ApprovalNeeded",
     "AsyncReactAgent",
     "Limits",

@@ -21,8 +21,8 @@ from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
-from timeline._arguments import Given, checked_prompt
-from timeline._flow import adrive, aplay, drive, in_thread, play
+from timeline._arguments import Given, checked_prompt, is_kind
+from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
@@ -37,8 +37,8 @@ from timeline.react._approvals import Approval, Suspension
 from timeline.react._events import AgentEvent, Outcome, OutputT, TextDelta, ToolDone, ToolStarted
 from timeline.react._limits import Meter
 from timeline.react._loop import Ask, Flow, Loop, RunTools
-from timeline.react._settings import AgentSettings, is_kind, text_in
-from timeline.react._tools import CallResult, RunContext, withheld
+from timeline.react._settings import AgentSettings, text_in
+from timeline.react._tools import RunContext, withheld
 
 if TYPE_CHECKING:
     from asyncio import Semaphore as AsyncSemaphore
@@ -189,7 +189,7 @@ class ReactAgent(AgentSettings[OutputT]):
             for result in (self._concurrent if several else self._in_order)(effect):
                 if isinstance(result, ToolStarted):
                     yield from self._report(result)
-                elif isinstance(result, CallResult):
+                elif isinstance(result, ToolDone):
                     yield from self._report(_append(self, result)[1])
                 else:
                     suspended.append(result)
@@ -198,15 +198,15 @@ class ReactAgent(AgentSettings[OutputT]):
             raise
         return suspended
 
-    def _in_order(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
+    def _in_order(self, effect: RunTools) -> Iterator[ToolStarted | ToolDone | Suspension]:
         for each in effect.calls:
             yield ToolStarted(each)
             yield self._call_tool(each, effect.meter)
 
-    def _concurrent(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
+    def _concurrent(self, effect: RunTools) -> Iterator[ToolStarted | ToolDone | Suspension]:
         room, ready = Semaphore(self.parallel_max), SimpleQueue[Any]()
 
-        def work(one: ToolCall) -> CallResult | Suspension:
+        def work(one: ToolCall) -> ToolDone | Suspension:
             with room:
                 if effect.meter.is_given_up:
                     raise ClosedError("the run was interrupted before this call began")
@@ -218,7 +218,7 @@ class ReactAgent(AgentSettings[OutputT]):
         for _ in effect.calls:
             yield ready.get().result()
 
-    def _call_tool(self, tool_call: ToolCall, meter: Meter) -> CallResult | Suspension:
+    def _call_tool(self, tool_call: ToolCall, meter: Meter) -> ToolDone | Suspension:
         with tool_span(self.timeline, tool_call) as span:
             context = RunContext(call=tool_call, timeline=self.timeline, meter=meter)
             return end_tool(span, self.caller.call(tool_call, context))
@@ -347,7 +347,7 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         self, effect: RunTools
     ) -> AsyncGenerator[ToolStarted | ToolDone | Suspension, None]:
         """Run all calls concurrently; each result is appended as soon as it arrives."""
-        import asyncio  # here, as in `timeline._flow`
+        import asyncio  # here, as in `timeline._flow_drivers`
 
         room = asyncio.Semaphore(self.parallel_max)
         tasks: list[asyncio.Task[ToolDone | Suspension]] = []
@@ -387,16 +387,15 @@ async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome[Any]:
 
 
 def _append(
-    agent: ReactAgent[Any] | AsyncReactAgent[Any], result: CallResult
+    agent: ReactAgent[Any] | AsyncReactAgent[Any], result: ToolDone
 ) -> tuple[Any, ToolDone]:
     """Append the result of a call; with an async agent, await the first of the two."""
     if result.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
         result = withheld(result)
-    done = ToolDone(result.call, result.output, result.is_error, result.envelope)
     commit = agent.timeline.tool_result(
         result.call.call_id, result.output, is_error=result.is_error, envelope=result.envelope
     )
-    return commit, done
+    return commit, result
 
 
 # Spans
@@ -460,8 +459,8 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
     return timeline.traces.span(f"execute_tool {call.name}", about)
 
 
-def end_tool(span: Span, result: CallResult | Suspension) -> CallResult | Suspension:
+def end_tool(span: Span, result: ToolDone | Suspension) -> ToolDone | Suspension:
     """Add the result of a tool call to its span."""
-    if isinstance(result, CallResult) and result.is_error:
+    if isinstance(result, ToolDone) and result.is_error:
         span.fail(FAILED_TOOL)
     return result

@@ -128,7 +128,7 @@ class Outcome(Generic[OutputT]):
     output: OutputT | None = None
     """With `output=` of the agent: the result, of that type; None: the run ended without one."""
     approvals: tuple[Approval, ...] = ()
-    """With stop `approval`: the calls that wait for a person."""
+    """With stop `approval`: the calls that wait for a person; each has an `id`, the `name` of the tool and its `input`."""
     limit: LimitReached | None = None
     """With stop `limit`: the limit that was reached."""
 

@@ -18,15 +18,11 @@ from attrs.validators import optional
 
 from blocks import ClosedError, FoldlineError, MisuseError, UsageRecorded, checked_calls, in_words
 from render import Model
-from timeline._arguments import COUNT, checked
+from timeline._arguments import COUNT, valid
 from timeline.billing import usage_price
 
 log = logging.getLogger("foldline")
 Measure: TypeAlias = Literal["rounds", "tokens", "dollars", "seconds"]
-
-
-def _whole(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
-    checked(value, COUNT, "Limits", attribute.name)
 
 
 def positive_number(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
@@ -44,9 +40,9 @@ class Limits:
     They are checked before each request, so the last answer may exceed them.
     """
 
-    rounds: int | None = attrs.field(default=100, validator=optional(_whole))  # type: ignore[arg-type]  # by its default
+    rounds: int | None = attrs.field(default=100, validator=optional(valid(COUNT, "Limits")))  # type: ignore[arg-type]  # by its default
     """Answers of the model."""
-    tokens: int | None = attrs.field(default=None, validator=optional(_whole))
+    tokens: int | None = attrs.field(default=None, validator=optional(valid(COUNT, "Limits")))
     """Tokens of all prompts, including those read from the cache, and of all answers."""
     dollars: float | None = attrs.field(default=None, validator=optional(positive_number))
     """Dollars at the model's list prices."""

@@ -38,7 +38,7 @@ from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
 from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
-from timeline._flow import Calls, adrive, drive
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
 from timeline.react._approvals import (

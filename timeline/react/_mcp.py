@@ -29,7 +29,7 @@ from blocks import (
     lacking,
 )
 from render import Json, refusal
-from timeline._flow import in_thread
+from timeline._flow_drivers import in_thread
 from timeline.react._limits import positive_number
 from timeline.react._tools import Tool, ToolReply
 

@@ -26,7 +26,7 @@ from blocks import (
 )
 from render import format_summary
 from timeline import AsyncTimeline, Timeline
-from timeline._flow import Calls, adrive, drive
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._settings import Settings
 from timeline.react._tools import Tool, ToolReply, tool
 

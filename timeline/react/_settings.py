@@ -18,7 +18,7 @@ from blocks import (
 )
 from render import Json, Provider, Rendered
 from timeline._apis import api_of
-from timeline._arguments import COUNT, VERSION, System, checked, fixed_content
+from timeline._arguments import COUNT, VERSION, System, fixed_content, is_kind, must_be, valid
 from timeline.react._approvals import Gate
 from timeline.react._events import AgentHooks, OutputT
 from timeline.react._limits import Limits
@@ -62,29 +62,6 @@ def _tool(given: Any) -> Tool | Mapping[str, Any]:
     return cast("Mapping[str, Any]", given)
 
 
-def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
-    """A validator that accepts values for which `is_right` is true."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if not is_right(value):
-            raise MisuseError(f"{attribute.name} must be {what}, not {in_words(value)}")
-
-    return check
-
-
-def is_kind(kind: type, what: str) -> Any:
-    """A validator that accepts instances of `kind`."""
-    return _must_be(what, lambda value: isinstance(value, kind))
-
-
-def _counted(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    checked(value, VERSION, "an agent", attribute.name)
-
-
-def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    checked(value, COUNT, "an agent", attribute.name)
-
-
 @attrs.frozen(kw_only=True)
 class AgentSettings(Generic[OutputT]):
     """The settings of an agent; `OutputT` is the type of its run's result."""
@@ -95,16 +72,16 @@ class AgentSettings(Generic[OutputT]):
     """The system prompt: a text, or text blocks."""
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""
-    max_tokens: int = attrs.field(default=8000, validator=_whole)
+    max_tokens: int = attrs.field(default=8000, validator=valid(COUNT, "an agent"))
     """Largest number of tokens in one answer."""
     limits: Limits = attrs.field(factory=Limits, validator=is_kind(Limits, "Limits(...)"))
     """The most that one run may use; see `Limits`."""
     output: type[OutputT] | UnionType | None = None
     """The type of the run's result, as for a tool's parameter: the model ends the run by calling the tool `final_result`
     with such a value. None: the result is a text."""
-    output_retries: int = attrs.field(default=2, validator=_counted)
+    output_retries: int = attrs.field(default=2, validator=valid(VERSION, "an agent"))
     """How often the model may correct a result that is not valid, or is reminded to give one."""
-    parallel_max: int = attrs.field(default=PARALLEL_MAX, validator=_whole)
+    parallel_max: int = attrs.field(default=PARALLEL_MAX, validator=valid(COUNT, "an agent"))
     """Tools of one round that run at the same time; 1: one after the other, in the order of the calls."""
     hooks: AgentHooks = attrs.field(
         factory=AgentHooks, validator=is_kind(AgentHooks, "AgentHooks(...)")
@@ -117,7 +94,7 @@ class AgentSettings(Generic[OutputT]):
     )
     """Further arguments of every call to the model: `thinking`, `tool_choice`, `betas`, ..."""
     clock: Callable[[], float] = attrs.field(
-        default=time.time, validator=_must_be("a function", callable)
+        default=time.time, validator=must_be("a function", callable)
     )
     """Gives the times in the envelopes of results, and measures `limits.seconds`."""
     result_tool: Tool | None = attrs.field(

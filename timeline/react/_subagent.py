@@ -14,11 +14,12 @@ import attrs
 
 from blocks import checked_calls
 from timeline import AsyncTimeline
+from timeline._arguments import is_kind
 from timeline.react._agent import AsyncReactAgent, ReactAgent
 from timeline.react._approvals import Suspension
 from timeline.react._events import Outcome
 from timeline.react._loop import Flow, Loop
-from timeline.react._settings import AgentSettings, is_kind
+from timeline.react._settings import AgentSettings
 from timeline.react._tools import RunContext, Tool, ToolReply, as_text, tool
 
 _UNFINISHED: Final = "The sub-agent stopped with `{}` before it was done. {}"

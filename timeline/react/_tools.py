@@ -51,9 +51,10 @@ from blocks import Outcome as ResultOutcome
 from persistence import EVENT_BYTES_MAX
 from render import Json
 from timeline._arguments import Output, output_parts
-from timeline._flow import adrive, drive, in_thread
+from timeline._flow_drivers import adrive, drive, in_thread
 from timeline.engine._artifacts import confidential
 from timeline.react._approvals import Suspension
+from timeline.react._events import ToolDone
 from timeline.react._limits import Meter, positive_number
 from timeline.react._schemas import Function, Signature, accepted, required
 
@@ -289,16 +290,6 @@ class GivenUpError(Exception):
     """A tool did not answer in time."""
 
 
-@attrs.frozen(kw_only=True)
-class CallResult:
-    """A call with its result."""
-
-    call: ToolCall
-    output: Output
-    is_error: bool
-    envelope: Envelope
-
-
 @attrs.frozen
 class _Run:
     """What the flow of a call yields: a tool or `capture` function to be run."""
@@ -315,13 +306,13 @@ class Caller:
     tools: Mapping[str, Tool]
     clock: Callable[[], float]
 
-    def call(self, call: ToolCall, context: RunContext | None = None) -> CallResult | Suspension:
+    def call(self, call: ToolCall, context: RunContext | None = None) -> ToolDone | Suspension:
         """Run the tool of a call; an async tool runs in an event loop of its own."""
         return drive(self._flow(call, context), _perform)
 
     async def acall(
         self, call: ToolCall, context: RunContext | None = None
-    ) -> CallResult | Suspension:
+    ) -> ToolDone | Suspension:
         """The same for asyncio; a sync tool runs in a thread."""
         return await adrive(self._flow(call, context), _aperform)
 
@@ -334,7 +325,7 @@ class Caller:
 
     def _flow(
         self, call: ToolCall, context: RunContext | None
-    ) -> Generator[_Run, Any, CallResult | Suspension]:
+    ) -> Generator[_Run, Any, ToolDone | Suspension]:
         started, mark = self.clock(), None
         try:
             tool, arguments = self._prepare(call)
@@ -374,7 +365,7 @@ class Caller:
 
     def _result(
         self, call: ToolCall, reply: ToolReply, started: float, mark: Determinism | None
-    ) -> CallResult:
+    ) -> ToolDone:
         tool = self.tools.get(call.name)
         outcome = reply.outcome or ("failure" if reply.is_error else "success")
         if reply.determinism != Determinism():
@@ -391,18 +382,16 @@ class Caller:
             started_at=started,
             ended_at=self.clock(),
         )
-        return CallResult(
-            call=call, output=reply.output, is_error=reply.is_error, envelope=envelope
-        )
+        return ToolDone(call=call, output=reply.output, is_error=reply.is_error, envelope=envelope)
 
 
-def withheld(result: CallResult) -> CallResult:
+def withheld(result: ToolDone) -> ToolDone:
     """The notice that the model gets instead of a confidential result that cannot be kept; the turn goes on."""
     refusal = confidential(f"what {result.call.name} returned")
     log.error("%s", refusal)
     times = result.envelope.started_at, result.envelope.ended_at
     envelope = Envelope(outcome="failure", started_at=times[0], ended_at=times[1])
-    return CallResult(call=result.call, output=refusal, is_error=True, envelope=envelope)
+    return ToolDone(call=result.call, output=refusal, is_error=True, envelope=envelope)
 
 
 def _perform(run: _Run) -> object:
@@ -424,7 +413,7 @@ def _in_time(run: _Run, seconds: float) -> object:
 
 
 async def _aperform(run: _Run) -> object:
-    import asyncio  # here, as in `timeline._flow`
+    import asyncio  # here, as in `timeline._flow_drivers`
 
     async def called() -> object:
         if inspect.iscoroutinefunction(run.function):
@@ -515,7 +504,7 @@ def _plain(value: object) -> Any:
     return dump(mode="json") if callable(dump) and not isinstance(value, type) else str(value)
 
 
-def _too_large(result: CallResult) -> TooLargeError | None:
+def _too_large(result: ToolDone) -> TooLargeError | None:
     """The error that the model gets instead of a result that is too large for a store."""
     block = ToolResult(
         id=BlockId(""),

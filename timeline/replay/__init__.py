@@ -6,9 +6,13 @@ from timeline.replay._replay import ReplayResult, replay
 __all__ = ["ReplayOptions", "ReplayResult", "replay"]
 
 # For the rooms of this house; not public.
+from timeline.replay._averages import Means as Means
+from timeline.replay._averages import compared as compared
+from timeline.replay._coverage import CARRIED as CARRIED
+from timeline.replay._coverage import STATES as STATES
+from timeline.replay._coverage import VISIBLE as VISIBLE
+from timeline.replay._coverage import Lives as Lives
 from timeline.replay._coverage import places as places
-from timeline.replay._means import Means as Means
-from timeline.replay._means import compared as compared
 from timeline.replay._output import Sent as Sent
 from timeline.replay._output import atomic_write as atomic_write
 from timeline.replay._output import dump_to as dump_to

@@ -1,4 +1,4 @@
-"""Checks the coverage invariant: every block ever appended is in exactly one place.
+"""Where each block of a log is, and whether that is right: every block ever appended is in exactly one place.
 
 A block is *visible*; or *hidden*, with a placeholder; or *folded* into the current compaction; or
 *carried* past its cut.  A call and its result are always in the same place.
@@ -8,7 +8,8 @@ checks the other.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, Self
 
 import attrs
 
@@ -20,6 +21,8 @@ from blocks import (
     BlocksHidden,
     BlocksRestored,
     DroppedSpan,
+    Event,
+    HideReason,
     Note,
     RangeCompacted,
     RangeExpanded,
@@ -28,6 +31,132 @@ from blocks import (
     ToolResult,
 )
 from render import Entry, Place, View
+
+# The states of the blocks: each change of each, so that a page can show them at any call
+
+
+VISIBLE: Final = "visible"
+FOLDED: Final = "folded"
+CARRIED: Final = "carried"
+STATES: Final[dict[HideReason, str]] = {
+    "requested": "hidden",
+    "expired": "pruned",
+    "clipped": "clipped",
+    "cleared": "cleared",
+    "externalized": "externalized",
+    "dropped": "dropped",
+    "unsigned": "unsigned",
+}
+"""The state of a hidden block, by the reason."""
+
+
+@attrs.frozen
+class Change:
+    """A change of a block's state."""
+
+    event: int
+    """The version of the event."""
+    block: int
+    """The version of the block."""
+    state: str
+    replacement: str = ""
+    """The text that replaces the block, if it is hidden."""
+    artifact: str = ""
+    """The artifact that has its content; empty if there is none."""
+
+
+@attrs.define
+class Lives:
+    """The blocks of a log and all changes of their states; an appended block is visible without a change."""
+
+    blocks: dict[int, Block] = attrs.field(factory=dict[int, Block], init=False)
+    """By version."""
+    changes: list[Change] = attrs.field(factory=list[Change], init=False)
+    hidden: dict[int, Change] = attrs.field(factory=dict[int, Change], init=False)
+    """By block version: the state of a hidden block while it is not folded."""
+    folds: list[tuple[int, RangeCompacted]] = attrs.field(
+        factory=list[tuple[int, RangeCompacted]], init=False
+    )
+    """The compactions in force, with their versions."""
+    _by_id: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
+    _state: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+
+    @classmethod
+    def of(cls, log: Iterable[Recorded]) -> Self:
+        """Those of a log."""
+        lives = cls()
+        for version, event in log:
+            lives.add(version, event)
+        return lives
+
+    def add(self, version: int, event: Event) -> None:
+        """Record what an event changes."""
+        match event:
+            case BlockAppended():
+                self.blocks[version] = event.block
+                self._by_id.setdefault(event.block.id, []).append(version)
+            case BlocksHidden():
+                self._hide(version, event)
+            case BlocksRestored():
+                restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
+                for block in restored:
+                    self.hidden.pop(block, None)
+                self._settle(version, restored)
+            case RangeCompacted():
+                before, between = self.carried, range(event.start, event.cut)
+                self.folds.append((version, event))
+                self._settle(version, sorted({*before, *self.blocks.keys() & between}))
+            case RangeExpanded():
+                self.folds = [each for each in self.folds if each[0] != event.compaction]
+                self._settle(version, self.blocks)
+            case _:
+                pass
+
+    def _hide(self, version: int, event: BlocksHidden) -> None:
+        state, hidden = STATES[event.reason], list[int]()
+        for item in event.hidden:
+            for block in self._by_id.get(item.block, ()):
+                self.hidden[block] = Change(version, block, state, item.replacement, item.artifact)
+                hidden.append(block)
+        self._settle(version, hidden)
+
+    def _settle(self, event: int, blocks: Iterable[int]) -> None:
+        """Record the state of these blocks if it changed."""
+        cut, carried = self.cut, self.carried
+        for block in blocks:
+            hidden = self.hidden.get(block)
+            if block < cut:
+                change = Change(event, block, CARRIED if block in carried else FOLDED)
+            elif hidden:
+                change = attrs.evolve(hidden, event=event)
+            else:
+                change = Change(event, block, VISIBLE)
+            if self._state.get(block, VISIBLE) != change.state:
+                self._state[block] = change.state
+                self.changes.append(change)
+
+    @property
+    def cut(self) -> int:
+        """The version of the first block that is not folded."""
+        return self.folds[-1][1].cut if self.folds else 0
+
+    @property
+    def carried(self) -> dict[int, Block]:
+        """The blocks that the current compaction carries, by version."""
+        return (
+            {item.version: item.block for item in self.folds[-1][1].carried} if self.folds else {}
+        )
+
+    def place(self, version: int) -> Literal["visible", "hidden", "folded", "carried"]:
+        """Where the block of this version is."""
+        match self._state.get(version, VISIBLE):
+            case "visible" | "folded" | "carried" as place:
+                return place
+            case _:
+                return "hidden"
+
+
+# The check
 
 PROBLEMS_MAX = 20
 
@@ -50,32 +179,10 @@ class Coverage:
         return self.visible + self.hidden + self.folded + self.carried
 
 
-@attrs.define
-class _Log:
-    """The state of the blocks, computed from the events alone."""
-
-    blocks: dict[int, Block] = attrs.field(factory=dict[int, Block])
-    hidden: dict[BlockId, str] = attrs.field(factory=dict[BlockId, str])
-    in_force: list[tuple[int, RangeCompacted]] = attrs.field(
-        factory=list[tuple[int, RangeCompacted]]
-    )
-
-    @property
-    def cut(self) -> int:
-        """The version of the first block that is not folded."""
-        return self.in_force[-1][1].cut if self.in_force else 0
-
-    @property
-    def carried(self) -> dict[int, Block]:
-        """The blocks that the current compaction carries, by version."""
-        items = self.in_force[-1][1].carried if self.in_force else ()
-        return {item.version: item.block for item in items}
-
-
 def coverage(events: Sequence[Recorded], view: View) -> Coverage:
     """Compute the coverage of the complete log `events` and check it against `view` of the same version."""
-    log = _read(events)
-    counts = Counter(_place(version, block, log) for version, block in log.blocks.items())
+    log = Lives.of(events)
+    counts = Counter(log.place(version) for version in log.blocks)
     problems = [*_fold_problems(log, view), *_view_problems(log, view), *_pair_problems(log, view)]
     return Coverage(
         visible=counts["visible"],
@@ -88,41 +195,15 @@ def coverage(events: Sequence[Recorded], view: View) -> Coverage:
     )
 
 
-def places(events: Sequence[Recorded]) -> dict[int, str]:
+def places(log: Iterable[Recorded]) -> dict[int, str]:
     """The place of each block, by its version: `visible`, `hidden`, `folded` or `carried`."""
-    log = _read(events)
-    return {version: _place(version, block, log) for version, block in log.blocks.items()}
+    lives = Lives.of(log)
+    return {version: lives.place(version) for version in lives.blocks}
 
 
-def _read(events: Sequence[Recorded]) -> _Log:
-    log = _Log()
-    for version, event in events:
-        match event:
-            case BlockAppended():
-                log.blocks[version] = event.block
-            case BlocksHidden():
-                log.hidden |= {item.block: item.replacement for item in event.hidden}
-            case BlocksRestored():
-                for block in event.blocks:
-                    log.hidden.pop(block, None)
-            case RangeCompacted():
-                log.in_force.append((version, event))
-            case RangeExpanded():
-                log.in_force = [c for c in log.in_force if c[0] != event.compaction]
-            case _:
-                pass
-    return log
-
-
-def _place(version: int, block: Block, log: _Log) -> str:
-    if version < log.cut:
-        return "carried" if version in log.carried else "folded"
-    return "hidden" if block.id in log.hidden else "visible"
-
-
-def _fold_problems(log: _Log, view: View) -> Iterator[str]:
+def _fold_problems(log: Lives, view: View) -> Iterator[str]:
     """Check that each block below the cut is in exactly one range, and that carried blocks are kept."""
-    ours = log.in_force[-1][0] if log.in_force else 0
+    ours = log.folds[-1][0] if log.folds else 0
     theirs = view.compaction.version if view.compaction else 0
     if ours != theirs:
         yield f"the view starts from compaction {theirs}, in force is {ours}"
@@ -130,7 +211,7 @@ def _fold_problems(log: _Log, view: View) -> Iterator[str]:
     for version, block in log.blocks.items():
         if version >= log.cut:
             continue
-        ranges = sum(c.start <= version < c.cut for _, c in log.in_force)
+        ranges = sum(c.start <= version < c.cut for _, c in log.folds)
         if ranges != 1:
             yield f"version {version} is in {ranges} folded ranges"
         if isinstance(block, Note) and version not in carried:
@@ -140,7 +221,7 @@ def _fold_problems(log: _Log, view: View) -> Iterator[str]:
             yield f"what is carried as version {version} is not what was folded there"
 
 
-def _view_problems(log: _Log, view: View) -> Iterator[str]:
+def _view_problems(log: Lives, view: View) -> Iterator[str]:
     """Check that each block from the cut on is in the view once, unchanged, and hidden as in the log."""
     entries = {entry.version: entry for entry in view.entries}
     if len(entries) != len(view.entries):
@@ -150,16 +231,13 @@ def _view_problems(log: _Log, view: View) -> Iterator[str]:
         yield f"version {version} is {'missing in' if version in unfolded else 'left over in'} the view"
     spans = [entry.dropped for entry in view.entries if entry.dropped]
     for version in unfolded.keys() & entries.keys():
-        yield from _entry_problems(entries[version], unfolded[version], log.hidden)
-        if not _is_stood_for(entries[version], spans):
+        entry, hidden = entries[version], log.hidden.get(version)
+        if entry.source != unfolded[version]:
+            yield f"version {version} is not what was appended"
+        if entry.replacement != (hidden and hidden.replacement):
+            yield f"version {version} is not hidden as the log says"
+        if not _is_stood_for(entry, spans):
             yield f"nothing stands for the hidden version {version}"
-
-
-def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -> Iterator[str]:
-    if entry.source != block:
-        yield f"version {entry.version} is not what was appended"
-    if entry.replacement != hidden.get(block.id):
-        yield f"version {entry.version} is not hidden as the log says"
 
 
 def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
@@ -169,7 +247,7 @@ def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
     return any(span.first <= entry.version <= span.last for span in spans)
 
 
-def _pair_problems(log: _Log, view: View) -> Iterator[str]:
+def _pair_problems(log: Lives, view: View) -> Iterator[str]:
     """Check that each shown result has its call in the same group, not folded away."""
     calls_at = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
     for group in view.groups:

@@ -36,7 +36,7 @@ from blocks import (
 from blocks.formats import appended_texts
 from persistence.sessions import Responded, Session
 from render import Rendered
-from timeline.replay._recall import DIGITS, Recall, RecallMeter, RequestTexts, bare_lines
+from timeline.replay._recall import DIGITS, RecallMeter, RequestTexts, bare_lines
 
 OLD_LINE_CHARACTERS_MIN: Final = 8
 """Shorter lines of an edit do not count."""
@@ -139,21 +139,6 @@ class Meter:
         self.recalls.measure(call, text)
         self.handovers.measure(call, text)
 
-    @property
-    def recall(self) -> Recall:
-        """What of the names and lines used next the requests had."""
-        return self.recalls.recall
-
-    @property
-    def rules(self) -> float | None:
-        """The mean share of the beginnings of the user's texts."""
-        return self.recalls.rules
-
-    @property
-    def handover(self) -> Handover:
-        """What the requests handed over."""
-        return self.handovers.handover
-
 
 # What each call needs
 
@@ -232,7 +217,10 @@ def edits_of(response: Iterable[Block]) -> Iterator[tuple[str, ...]]:
     for block in response:
         if isinstance(block, ToolCall):
             for old in _edited(block.input):
-                if lines := tuple(_counted(old)):
+                lines = tuple(
+                    line for line in map(str.strip, old) if len(line) >= OLD_LINE_CHARACTERS_MIN
+                )
+                if lines:
                     yield lines
 
 
@@ -262,7 +250,3 @@ def _patched(patch: str) -> Iterator[list[str]]:
         elif line.startswith(("-", " ")):
             part.append(line[1:])
     yield part
-
-
-def _counted(old: Iterable[str]) -> Iterator[str]:
-    return (line for line in map(str.strip, old) if len(line) >= OLD_LINE_CHARACTERS_MIN)

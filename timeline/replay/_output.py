@@ -5,10 +5,10 @@ last, `ms`, are the same on every machine.
 """
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TypeAlias
 
 import attrs
 import msgspec
@@ -33,10 +33,8 @@ class Sent:
     """The milliseconds that the engine needed for the request."""
 
 
-class Dump(Protocol):
-    """Called with each request that was sent."""
-
-    def __call__(self, sent: Sent, /) -> None: ...
+Dump: TypeAlias = Callable[[Sent], None]
+"""Called with each request that was sent."""
 
 
 def dump_line(sent: Sent) -> bytes:
@@ -57,7 +55,7 @@ def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which is created or replaced when the dump is complete."""
     with atomic_write(path) as file:
 
-        def dump(sent: Sent, /) -> None:
+        def dump(sent: Sent) -> None:
             file.write(dump_line(sent))
 
         yield dump

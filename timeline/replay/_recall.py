@@ -102,16 +102,11 @@ class Needs:
 
 
 @attrs.frozen(kw_only=True)
-class CallRecall:
+class CallRecall(Recall):
     """The shares of what one call needed that its request had; None if it needed nothing of that kind."""
 
-    near: float | None = None
-    far: float | None = None
-    far_context: float | None = None
-    far_wide: float | None = None
-    quotes: float | None = None
-    surroundings: float | None = None
     rules: float | None = None
+    """For the beginnings of the user's texts."""
 
 
 @attrs.define
@@ -208,7 +203,8 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 def needs_of(session: Session) -> tuple[Needs, ...]:
     """What each call of the session needed."""
-    past = _Past(wanted=_repeatable(session))
+    wanted = {line for item in session.calls for line in _lines_written(item.blocks)}
+    past = _Past(wanted=frozenset(wanted))  # no other line need be remembered
     calls: list[_Call] = []
     for item in session.items:
         if isinstance(item, Responded):
@@ -218,11 +214,6 @@ def needs_of(session: Session) -> tuple[Needs, ...]:
             is_round = isinstance(block, AssistantBlock | ToolResult)
             past.add(block, len(calls) - is_round)
     return tuple(past.needs(number, call) for number, call in enumerate(calls))
-
-
-def _repeatable(session: Session) -> frozenset[str]:
-    """Every line that any response wrote; no other line need be remembered."""
-    return frozenset(line for item in session.calls for line in _lines_written(item.blocks))
 
 
 @attrs.frozen

@@ -20,20 +20,26 @@ UPDATE_SHARE = 0.4
 
 
 @attrs.define
-class StandIn:
-    """Writes nothing, but counts calls whose answers are as long as they may be; `take_calls` returns them."""
+class Counting:
+    """A summariser that counts its calls."""
+
+    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
+
+    def take_calls(self) -> tuple[SummaryCall, ...]:
+        """The calls, real or simulated, since the last `take_calls`."""
+        calls, self._calls = tuple(self._calls), []
+        return calls
+
+
+@attrs.define
+class StandIn(Counting):
+    """Writes nothing, but counts calls whose answers are as long as they may be."""
 
     _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
-    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     def sent(self, ts: float, step: CacheStep) -> None:
         """Note a request that was sent; the next summary call would extend it."""
         self._last = (ts, step)
-
-    def take_calls(self) -> tuple[SummaryCall, ...]:
-        """The simulated calls since the last `take_calls`."""
-        calls, self._calls = tuple(self._calls), []
-        return calls
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         summary = extractive(request.range)
@@ -74,11 +80,10 @@ def _asked_tokens(request: SummaryRequest) -> int:
 
 
 @attrs.define
-class RecordingSummarizer:
-    """Passes requests on to a model; `take_calls` returns the calls made."""
+class RecordingSummarizer(Counting):
+    """Passes requests on to a model, and counts the calls made."""
 
     _inner: ModelSummarizer
-    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     @classmethod
     def at(cls, base_url: str) -> "RecordingSummarizer":
@@ -95,11 +100,6 @@ class RecordingSummarizer:
 
     def sent(self, ts: float, step: CacheStep) -> None:
         """Do nothing: the real provider does its own caching."""
-
-    def take_calls(self) -> tuple[SummaryCall, ...]:
-        """The calls since the last `take_calls`."""
-        calls, self._calls = tuple(self._calls), []
-        return calls
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         try:

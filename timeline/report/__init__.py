@@ -15,7 +15,7 @@ __all__ = ["Prompting", "live_app", "report_html", "reported_log"]
 from timeline.report._description import Description as Description
 from timeline.report._description import description_of as description_of
 from timeline.report._description import descriptions as descriptions
-from timeline.report._look import Showing as Showing
+from timeline.report._live_data import Showing as Showing
 from timeline.report._page import reported_replay as reported_replay
 from timeline.report._savings import Savings as Savings
 from timeline.report._savings import accounts as accounts

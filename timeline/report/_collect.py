@@ -16,14 +16,12 @@ from blocks import (
     ENCRYPTED,
     Block,
     BlockAppended,
-    BlockId,
     BlocksHidden,
     BlocksRestored,
     CallId,
     CompactionSkipped,
     Event,
     EventId,
-    HideReason,
     Naming,
     RangeCompacted,
     RangeExpanded,
@@ -55,6 +53,7 @@ from render import (
 from timeline._arguments import System, Tools
 from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
 from timeline.engine import Settings, taken_back, without_hidden
+from timeline.replay import CARRIED, STATES, VISIBLE, Lives
 from timeline.report._description import beginning
 from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
 from timeline.report._requests import Requests
@@ -98,7 +97,7 @@ class Collector:
     savings: Savings = attrs.field(factory=Savings, init=False)
     """Of the calls that went through a gateway."""
     requests: Requests = attrs.field(factory=Requests, init=False)
-    lives: "Lives" = attrs.field(init=False)
+    lives: Lives = attrs.field(factory=Lives, init=False)
     version: int = attrs.field(default=0, init=False)
     _view: View = attrs.field(factory=View, init=False)
     _views: dict[int, View] = attrs.field(factory=dict[int, View], init=False)
@@ -120,7 +119,6 @@ class Collector:
         flattener = Flattener(counter_for(self.prompting.counter, model), settings.provider)
         self._bill = RunningBill(model=model, flattener=flattener)
         self._everything = Everything(model)
-        self.lives = Lives()
         self._whole = Whole(self.prompting.context(0.0))
 
     def add(self, version: int, event: Event) -> None:
@@ -539,109 +537,6 @@ class Whole:
         if self._waiting:
             self._view = fold(self._view, self._waiting)
             self._waiting.clear()
-
-
-# The states of the blocks: each change of each, so that a page can show them at any call
-
-
-VISIBLE: Final = "visible"
-FOLDED: Final = "folded"
-CARRIED: Final = "carried"
-STATES: Final[dict[HideReason, str]] = {
-    "requested": "hidden",
-    "expired": "pruned",
-    "clipped": "clipped",
-    "cleared": "cleared",
-    "externalized": "externalized",
-    "dropped": "dropped",
-    "unsigned": "unsigned",
-}
-"""The state of a hidden block, by the reason."""
-
-
-@attrs.frozen
-class Change:
-    """A change of a block's state."""
-
-    event: int
-    """The version of the event."""
-    block: int
-    """The version of the block."""
-    state: str
-    replacement: str = ""
-    """The text that replaces the block, if it is hidden."""
-    artifact: str = ""
-    """The artifact that has its content; empty if there is none."""
-
-
-@attrs.define
-class Lives:
-    """All changes so far; an appended block is visible without a change."""
-
-    changes: list[Change] = attrs.field(factory=list[Change])
-    _versions: list[int] = attrs.field(factory=list[int], init=False)
-    _by_id: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
-    _state: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
-    _hidden: dict[int, Change] = attrs.field(factory=dict[int, Change], init=False)
-    """By block version: the state of a hidden block while it is not folded."""
-    _folds: list[tuple[int, RangeCompacted]] = attrs.field(
-        factory=list[tuple[int, RangeCompacted]], init=False
-    )
-    """The compactions in force, with their versions."""
-
-    def add(self, version: int, event: Event) -> None:
-        """Record what an event changes."""
-        match event:
-            case BlockAppended():
-                self._versions.append(version)
-                self._by_id.setdefault(event.block.id, []).append(version)
-            case BlocksHidden():
-                self._hide(version, event)
-            case BlocksRestored():
-                restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
-                for block in restored:
-                    self._hidden.pop(block, None)
-                self._settle(version, restored)
-            case RangeCompacted():
-                before = self._carried()
-                self._folds.append((version, event))
-                self._settle(version, sorted({*before, *self._between(event.start, event.cut)}))
-            case RangeExpanded():
-                self._folds = [each for each in self._folds if each[0] != event.compaction]
-                self._settle(version, self._versions)
-            case _:
-                pass
-
-    def _hide(self, version: int, event: BlocksHidden) -> None:
-        state, hidden = STATES[event.reason], list[int]()
-        for item in event.hidden:
-            for block in self._by_id.get(item.block, ()):
-                self._hidden[block] = Change(version, block, state, item.replacement, item.artifact)
-                hidden.append(block)
-        self._settle(version, hidden)
-
-    def _settle(self, event: int, blocks: list[int]) -> None:
-        """Record the state of these blocks if it changed."""
-        cut = self._folds[-1][1].cut if self._folds else 0
-        carried = self._carried()
-        for block in blocks:
-            hidden = self._hidden.get(block)
-            if block < cut:
-                change = Change(event, block, CARRIED if block in carried else FOLDED)
-            elif hidden:
-                change = attrs.evolve(hidden, event=event)
-            else:
-                change = Change(event, block, VISIBLE)
-            if self._state.get(block, VISIBLE) != change.state:
-                self._state[block] = change.state
-                self.changes.append(change)
-
-    def _carried(self) -> set[int]:
-        return {item.version for item in self._folds[-1][1].carried} if self._folds else set()
-
-    def _between(self, start: int, cut: int) -> list[int]:
-        versions = self._versions
-        return versions[bisect_left(versions, start) : bisect_left(versions, cut)]
 
 
 # The summaries: each with its text, range, provenance and cost

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from blocks import StoreError, TimelineId
 from persistence import EventStore, StoreLocation, locate_store, look
 from timeline._serving import foreign_in
-from timeline.report._look import Listing, Look, Showing
+from timeline.report._live_data import Listing, Look, Showing
 from timeline.report._page import page, plain
 from timeline.report._requests import json_bytes
 

@@ -23,6 +23,7 @@ from timeline.billing import (
     file_of,
     part_of,
     piece_costs,
+    plural,
     reasons,
 )
 from timeline.report._savings import Savings
@@ -200,7 +201,7 @@ def replay_figures(
         f"{bill.aside:,} of them outside the conversation" if bill.aside else "by the log's usage"
     )
     is_guess = bool(bill.guessed or bill.tiers)
-    paid = Figure("bill", bill.dollars, f"{bill.calls:,} calls, {where}", is_guess=is_guess)
+    paid = Figure("bill", bill.dollars, f"{plural(bill.calls, 'call')}, {where}", is_guess=is_guess)
     if bill.foldline is None:
         return [paid, *_unknown("with foldline", "not computed: no call can be compared")]
     would = Figure("with foldline", bill.foldline, "the same calls, estimated", is_guess=is_guess)
@@ -212,7 +213,7 @@ def timeline_figures(
 ) -> list[Figure]:
     """The same for a timeline: by the bills of a gateway, or by usage; `prompts`: what the simulated prompts cost."""
     if savings.calls:
-        basis = f"{savings.calls:,} calls through the gateway"
+        basis = f"{plural(savings.calls, 'call')} through the gateway"
         return [Figure("bill", savings.paid, basis), *_gateway_figures(savings)]
     if not bill.calls:
         is_guess = not all(model.known for model in money.models)
@@ -223,7 +224,7 @@ def timeline_figures(
             Figure("saved", None, "no bill to compare with"),
         ]
     part = f"{bill.calls:,} of " if bill.calls < bill.found else ""
-    basis = f"{part}{bill.found:,} calls, by the reported usage"
+    basis = f"{part}{plural(bill.found, 'call')}, by the reported usage"
     return [
         Figure("bill", bill.dollars, basis, is_guess=bill.is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),

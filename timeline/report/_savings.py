@@ -12,7 +12,7 @@ import attrs
 
 from blocks import EventId, TimelineId, UsageRecorded, decode_event
 from persistence import EventStore
-from timeline.billing import money
+from timeline.billing import money, plural
 
 PAGE: Final = 500
 _BILL: Final = b'"bill":'
@@ -131,11 +131,11 @@ class Savings:
         if not self.calls:
             which = " whose cost is known" if unknown else ""
             failed = f", {self.failed:,} refused or failed" if self.failed else ""
-            others = f"{self.passed:,} other requests forwarded{failed}"
+            others = f"{plural(self.passed, 'other request')} forwarded{failed}"
             return (f"no calls to a model{which}; {others}", *unknown)
         rewritten = f"{self.rewritten:,} of them rewritten" if self.rewritten else "none rewritten"
         done = (
-            f"{self.calls:,} calls, {rewritten}: {self.tokens:,} prompt tokens, compactions: {self.compactions:,},"
+            f"{plural(self.calls, 'call')}, {rewritten}: {self.tokens:,} prompt tokens, compactions: {self.compactions:,},"
             f" cache busts without a compaction: {self.busts:,}, timelines: {self.timelines:,}"
         )
         word = "more" if self.caching >= 0 else "less"
@@ -174,14 +174,14 @@ class Savings:
 
     def _unknown(self) -> Iterator[str]:
         if self.unreported:
-            yield f"not counted: {self.unreported:,} calls whose usage is not known"
+            yield f"not counted: {plural(self.unreported, 'call')} whose usage is not known"
         if self.forgotten:
-            yield f"not counted: the calls in forgotten events of {self.forgotten:,} timelines"
+            yield f"not counted: the calls in forgotten events of {plural(self.forgotten, 'timeline')}"
         if self.cut:
-            yield f"not counted: the answers of {self.cut:,} calls that broke off"
+            yield f"not counted: the answers of {plural(self.cut, 'call')} that broke off"
         if self.unpriced:
             count, names = sum(self.unpriced.values()), ", ".join(sorted(self.unpriced))
-            yield f"not counted: {count:,} calls at unknown prices ({names}); `foldline models` adds a model"
+            yield f"not counted: {plural(count, 'call')} at unknown prices ({names}); `foldline models` adds a model"
 
 
 def sum_of(parts: Iterable[Savings]) -> Savings:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
+from attrs.validators import optional
 
 from blocks import (
     AssistantCompletion,
@@ -40,8 +41,8 @@ from render import (
     without_thinking,
 )
 from timeline._apis import APIS, api_of
-from timeline._arguments import COUNT, checked
-from timeline._flow import Calls, adrive, drive
+from timeline._arguments import COUNT, is_kind, valid
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline._models import model_named
 from timeline.billing import usage_price
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
@@ -100,21 +101,6 @@ class _Spent:
 _CLIENTS: Final = "the client of a provider, such as anthropic.Anthropic() or openai.OpenAI()"
 
 
-def _is(kind: type, what: str) -> Any:
-    """A validator that accepts instances of `kind`."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if not isinstance(value, kind):
-            raise MisuseError(f"{attribute.name} must be {what}, not {in_words(value)}")
-
-    return check
-
-
-def _is_count(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    if value is not None:
-        checked(value, COUNT, "ModelSummarizer()", attribute.name)
-
-
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class ModelSummarizer:
@@ -126,12 +112,14 @@ class ModelSummarizer:
 
     client: Any = attrs.field()
     """The client of the model's provider: an `anthropic.Anthropic`, an `openai.OpenAI`, or their async versions."""
-    model: str = attrs.field(default="", validator=_is(str, "a model's name"))
+    model: str = attrs.field(default="", validator=is_kind(str, "a model's name"))
     """Another model than the timeline's; it cannot read the timeline's cache. Empty: the timeline's model."""
-    answer_tokens: int | None = attrs.field(default=None, validator=_is_count)
+    answer_tokens: int | None = attrs.field(
+        default=None, validator=optional(valid(COUNT, "ModelSummarizer()"))
+    )
     """Largest number of tokens of an answer; None: by the room of the written part."""
     options: Mapping[str, Any] = attrs.field(
-        factory=dict[str, Any], validator=_is(Mapping, "a dict of arguments")
+        factory=dict[str, Any], validator=is_kind(Mapping, "a dict of arguments")
     )
     """Further arguments of every call. Pass those of the agent's own calls (thinking, effort) here, because the
     provider's cache depends on them, too."""

@@ -22,7 +22,7 @@ import msgspec
 import render
 from blocks import FoldlineError, Provenance, StructuredSummary, clean_json
 from render import Context, View
-from timeline._flow import AskSummarizer, in_thread
+from timeline._flow_drivers import AskSummarizer, in_thread
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -10,13 +10,14 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 
-from blocks import DataError, MisuseError, Part, checked_calls, did_you_mean, in_words
-from render import Json, Model, Provider, provider_of
-from timeline.tokens._parts import flat_part_tokens, part_tokens
+from blocks import DataError, MisuseError, checked_calls, did_you_mean, in_words
+from blocks.formats import plain
+from render import Json, Model, Provider, TokenCounter, provider_of
+from timeline.tokens._parts import Untexted, flat_part_tokens, part_tokens
 
 # Counts o200k tokens exactly, offline, and each text once.
 #
@@ -245,25 +246,8 @@ _CJK_WEIGHT = 3
 """Under o200k a CJK character costs about as much as three letters (0.75 tokens against 0.25)."""
 
 
-class TextCounter(Protocol):
-    """Counts the tokens of texts and of other parts."""
-
-    @property
-    def name(self) -> str:
-        """The counter's name in reports."""
-        ...
-
-    def count(self, text: str) -> int:
-        """Tokens of a text."""
-        ...
-
-    def part(self, part: Part) -> int:
-        """Tokens of an image, a document, or a provider's own part."""
-        ...
-
-
 @lru_cache(maxsize=32)
-def counter_for(name: str, model: Model) -> TextCounter:
+def counter_for(name: str, model: Model) -> TokenCounter:
     """The counter `model`, `o200k` or `estimate`; always the same object, with its cached counts."""
     match name:
         case "model":
@@ -288,7 +272,7 @@ class O200kCounter:
     def count(self, text: str) -> int:
         return o200k_tokens(text)
 
-    def part(self, part: Part) -> int:
+    def part(self, part: Untexted) -> int:
         return flat_part_tokens(part, self.count)
 
 
@@ -310,7 +294,7 @@ class ModelCounter:
     def count(self, text: str) -> int:
         return self._counts.get(text, self._scaled)
 
-    def part(self, part: Part) -> int:
+    def part(self, part: Untexted) -> int:
         return part_tokens(part, self.model, self.count)
 
     def _scaled(self, text: str) -> int:
@@ -339,7 +323,7 @@ class EstimateCounter:
     def count(self, text: str) -> int:
         return estimated(text, self.model.token_factor)
 
-    def part(self, part: Part) -> int:
+    def part(self, part: Untexted) -> int:
         return part_tokens(part, self.model, self.count)
 
 
@@ -376,7 +360,7 @@ class RequestTokens:
         return self.system + self.tools + self.messages
 
 
-def _counter_of(given: "RequestCounter") -> TextCounter:
+def _counter_of(given: "RequestCounter") -> TokenCounter:
     return counter_for("model", given.model)
 
 
@@ -389,7 +373,7 @@ class RequestCounter:
     """
 
     model: Model
-    counter: TextCounter = attrs.field(
+    counter: TokenCounter = attrs.field(
         default=attrs.Factory(_counter_of, takes_self=True), kw_only=True
     )
 
@@ -452,19 +436,7 @@ class RequestCounter:
 
 
 def _object(request: Mapping[str, Any]) -> dict[str, Any]:
-    plain = _json_form(request)
-    if not isinstance(plain, dict):
+    fields = plain(request)
+    if not isinstance(fields, dict):
         raise MisuseError(f"expected an object of the API to count, not {in_words(request)}")
-    return cast("dict[str, Any]", plain)
-
-
-def _json_form(value: Any) -> Any:
-    """A value in its JSON form; objects of an SDK are converted."""
-    if isinstance(value, Mapping):
-        return {key: _json_form(each) for key, each in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_json_form(each) for each in cast("Sequence[Any]", value)]
-    for name in ("to_dict", "model_dump"):
-        if callable(dump := getattr(value, name, None)) and not isinstance(value, type):
-            return _json_form(dump())
-    return value
+    return cast("dict[str, Any]", fields)

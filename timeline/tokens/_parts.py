@@ -21,10 +21,12 @@ from collections.abc import Callable
 from math import ceil, floor, sqrt
 from typing import TypeAlias
 
-from blocks import DocumentPart, ImagePart, Part, TextPart
+from blocks import DocumentPart, ImagePart, ProviderPart
 from render import Model
 
 Size: TypeAlias = tuple[int, int]
+Untexted: TypeAlias = ImagePart | DocumentPart | ProviderPart
+"""A part that is not text."""
 _HEADER_CHARS = 64
 _JPEG_CHARS = 512 * 1024
 """Number of base64 characters that are read: a JPEG's size may follow several segments of metadata of up to 64 kB."""
@@ -162,7 +164,7 @@ def _budgeted(columns: float, rows: float, model: Model) -> int:
     return ceil(columns * scale - _ROUNDING) * ceil(rows * scale - _ROUNDING)
 
 
-def part_tokens(part: Part, model: Model, count: Callable[[str], int]) -> int:
+def part_tokens(part: Untexted, model: Model, count: Callable[[str], int]) -> int:
     """Tokens of a part under the rules of `model`; `count` counts text."""
     match part:
         case ImagePart():
@@ -174,7 +176,7 @@ def part_tokens(part: Part, model: Model, count: Callable[[str], int]) -> int:
             return _text_tokens(part, count)
 
 
-def flat_part_tokens(part: Part, count: Callable[[str], int]) -> int:
+def flat_part_tokens(part: Untexted, count: Callable[[str], int]) -> int:
     """Tokens of a part at one flat rate for images and pages, whatever the model."""
     match part:
         case ImagePart():
@@ -189,10 +191,8 @@ def _is_text(part: DocumentPart) -> bool:
     return part.media_type.startswith("text/")
 
 
-def _text_tokens(part: Part, count: Callable[[str], int]) -> int:
+def _text_tokens(part: Untexted, count: Callable[[str], int]) -> int:
     match part:
-        case TextPart():
-            return count(part.text)
         case DocumentPart() | ImagePart():
             return count(part.data)
         case _:

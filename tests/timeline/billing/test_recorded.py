@@ -99,9 +99,9 @@ def test_a_long_prompt_is_billed_by_the_prices_of_long_prompts() -> None:
 def test_what_is_not_in_the_bill_is_counted_and_said() -> None:
     bill = bill_of(None, used("nova-pro", uncached=10), used(uncached=1_000_000))
     assert (bill.calls, bill.without_usage, bill.unpriced) == (1, 1, {"nova-pro": 1})
-    said = "1 calls whose usage the log lacks; 1 calls at unknown prices (nova-pro)"
+    said = "1 call whose usage the log lacks; 1 call at unknown prices (nova-pro)"
     assert f"not in the bill: {said}" in bill.lines()
-    assert bill_of(None).headline() == "no bill: 1 calls whose usage the log lacks"
+    assert bill_of(None).headline() == "no bill: 1 call whose usage the log lacks"
 
 
 def test_calls_outside_the_conversation_are_paid_too() -> None:
@@ -125,7 +125,7 @@ def test_a_name_that_is_not_in_the_table_has_the_prices_of_its_own_vendor() -> N
 
 def test_a_tier_without_a_known_price_is_said() -> None:
     bill = bill_of(used(uncached=1_000_000, tier="priority"))
-    said = "1 calls at the list price: the price of service tier 'priority' is not known"
+    said = "1 call at the list price: the price of service tier 'priority' is not known"
     assert said in bill.lines()
     assert bill.headline() == "bill about $5.00 recorded"
 

@@ -79,7 +79,7 @@ def test_a_long_list_is_whole_and_a_limit_shows_the_newest(
     assert [name in shown for name in ("first", "second", "third")] == [False, True, True]
     assert ran.out.endswith("1 older timeline not shown; --all shows all\n")
     assert [row["id"] for row in json.loads(run("list", "--json", "--limit", 1).out)] == ["third"]
-    monkeypatch.setattr("timeline.cli._look.TABLE_MAX", 2)
+    monkeypatch.setattr("timeline.cli._inspect.TABLE_MAX", 2)
     plain = run("list").out.splitlines()
     assert [row.split() for row in plain] == [
         row.split() for row in table.splitlines() if row.strip() and "──" not in row
@@ -224,8 +224,8 @@ def test_show_follows_what_comes_until_it_is_interrupted(
         timeline.user("Begin.")
         timeline.steer("The word is xyzzy.")
         timeline.hide("ar:t1.user.steer")
-    monkeypatch.setattr("timeline.cli._look.log_of", lambda *_: store.read(TimelineId("live")))
-    monkeypatch.setattr("timeline.cli._look.store_to_write", lambda _: nullcontext(store))
+    monkeypatch.setattr("timeline.cli._inspect.log_of", lambda *_: store.read(TimelineId("live")))
+    monkeypatch.setattr("timeline.cli._inspect.store_to_write", lambda _: nullcontext(store))
     store.later = ["First,", "second."]
     ran = run("show", "live", "--follow", *(["--json"] if form == "json" else []))
     assert (ran.code, ran.err) == (130, "foldline: interrupted\n")

@@ -290,7 +290,7 @@ def test_the_last_lines_are_those_of_the_command_that_adds_up(desk: Desk) -> Non
 
 def test_a_client_that_calls_no_model_leaves_no_store_that_it_is_told_of(desk: Desk) -> None:
     ran = desk.wrap("claude", "models")
-    assert ran.stderr == "foldline: no calls to a model; 1 other requests forwarded\n"
+    assert ran.stderr == "foldline: no calls to a model; 1 other request forwarded\n"
     assert not desk.kept
 
 

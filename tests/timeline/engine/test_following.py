@@ -19,7 +19,7 @@ from tests._sizes import PATIENCE
 from tests._table import for_each
 from tests.persistence.contract import STORES, many, new_store
 from timeline import AsyncTimeline, Timeline
-from timeline._flow import Doze, RunBlocking
+from timeline._flow_drivers import Doze, RunBlocking
 from timeline.engine._following import Following
 
 LONG = PATIENCE

@@ -21,7 +21,7 @@ from tests._sizes import PATIENCE
 from tests.timeline.summarizers.stores import Failing, Watched
 from tests.timeline.summarizers.talk import MODEL, SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import Hooks, Timeline
-from timeline._flow import run
+from timeline._flow_drivers import run
 from timeline.fake_provider import FakeServer, Fault, Reply, summary_reply
 
 SOON = attrs.evolve(SMALL, prepare_ratio=0.7)

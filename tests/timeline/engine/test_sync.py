@@ -35,7 +35,7 @@ from tests._builders import Ids, blocks_in, open_timeline, steady
 from tests._table import for_each
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
-from timeline.engine._sync import OnDivergence
+from timeline.engine._operations import OnDivergence
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 formats = st.sampled_from(FORMATS)

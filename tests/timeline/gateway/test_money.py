@@ -234,7 +234,7 @@ def test_bills_that_were_forgotten_are_not_counted_and_that_is_told() -> None:
         total, _ = accounts(store, conversation_of)
         assert 0 < total.calls < server.gateway.savings().calls
         assert total.forgotten == 1
-        assert "not counted: the calls in forgotten events of 1 timelines" in total.lines()
+        assert "not counted: the calls in forgotten events of 1 timeline" in total.lines()
         with gateway(store=store, upstream=up.url, window=WINDOW) as server:
             agent.url = server.url
             agent.work("And now?")
@@ -410,7 +410,7 @@ def test_of_an_answer_that_broke_off_only_the_prompt_is_counted_and_that_is_told
         found = server.gateway.savings()
         sizes = [exchange.tokens for exchange in up.provider.exchanges]
     assert (found.calls, found.cut, found.tokens) == (2, 1, sum(sizes))
-    assert "not counted: the answers of 1 calls that broke off" in found.lines()
+    assert "not counted: the answers of 1 call that broke off" in found.lines()
     whole = up.provider.exchanges[-1].answer
     assert whole is not None
     assert found.output_tokens < 2 * whole.output_tokens

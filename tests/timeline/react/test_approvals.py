@@ -11,7 +11,8 @@ from tests._practice import Practice
 from tests._table import for_each
 from timeline import AsyncTimeline, ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Reply
-from timeline.react import Approval, ApprovalNeeded, Outcome, ToolDone
+from timeline.react import ApprovalNeeded, Outcome, ToolDone
+from timeline.react._approvals import Approval
 
 from .desk import EVERYWHERE, Desk
 

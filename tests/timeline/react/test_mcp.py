@@ -18,7 +18,8 @@ from tests._sizes import PATIENCE
 from tests._table import for_each
 from timeline.fake_provider import Call, Reply
 from timeline.react import McpServer
-from timeline.react._tools import Caller, CallResult
+from timeline.react._events import ToolDone
+from timeline.react._tools import Caller
 
 from .desk import EVERYWHERE, Desk
 
@@ -59,16 +60,16 @@ def until_it_listens(port: int) -> None:
     raise TimeoutError("the server does not listen")
 
 
-def called(server: McpServer, name: str, **given: Any) -> CallResult:
+def called(server: McpServer, name: str, **given: Any) -> ToolDone:
     caller = Caller(tools={tool.name: tool for tool in server.tools}, clock=lambda: 0.0)
     block, turn = BlockId("b"), TurnId("t1")
     call = ToolCall(id=block, turn=turn, call_id=CallId("c"), name=name, input=given)
     done = caller.call(call)
-    assert isinstance(done, CallResult)
+    assert isinstance(done, ToolDone)
     return done
 
 
-def parts_of(result: CallResult) -> list[Any]:
+def parts_of(result: ToolDone) -> list[Any]:
     assert isinstance(result.output, list)
     return result.output
 

@@ -32,7 +32,8 @@ from tests.persistence.contract import compacted
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, quality_of
 from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
 from timeline.react import Limits, Tool, reading_tools
-from timeline.react._tools import Caller, CallResult
+from timeline.react._events import ToolDone
+from timeline.react._tools import Caller
 
 FACT = "The gateway answers on port 48231, behind the blue door."
 ROUNDS = 40
@@ -124,13 +125,13 @@ def test_an_async_run_does_so_too(practice: Practice) -> None:
 # read_timeline.
 
 
-def called(tool: Tool, **given: Any) -> CallResult:
+def called(tool: Tool, **given: Any) -> ToolDone:
     caller = Caller(tools={tool.name: tool}, clock=lambda: 0.0)
     block = ToolCall(
         id=BlockId("b"), turn=TurnId("t"), call_id=CallId("c"), name=tool.name, input=given
     )
     done = caller.call(block)
-    assert isinstance(done, CallResult)
+    assert isinstance(done, ToolDone)
     return done
 
 

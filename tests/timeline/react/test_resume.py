@@ -30,8 +30,7 @@ from persistence import MemoryStore
 from tests._practice import Practice
 from tests._sizes import sized
 from timeline import Timeline, tool
-from timeline.fake_provider import Call, Reply
-from timeline.fake_provider.wires import messages_form
+from timeline.fake_provider import Call, Prompt, Reply
 from timeline.react import Limits, RunContext, SubAgent
 
 from .desk import Desk
@@ -125,8 +124,8 @@ class World:
 
     def answer(self, request: Any) -> Reply:
         """The reply of the round that a request is in: it depends on the request alone, as a model's does."""
-        messages = messages_form(request)["messages"]
-        number = sum(message["role"] == "assistant" for message in messages)
+        messages = Prompt.of(request).messages
+        number = sum(message.role == "assistant" for message in messages)
         is_helper = "HELP" in str(messages[0])
         plan = [["pay", "count"], ["look"]] if is_helper else self.rounds
         if number >= len(plan):

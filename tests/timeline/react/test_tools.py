@@ -34,7 +34,8 @@ from tests._table import for_each
 from timeline import tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
-from timeline.react._tools import RESULT_BYTES_MAX, Caller, CallResult
+from timeline.react._events import ToolDone
+from timeline.react._tools import RESULT_BYTES_MAX, Caller
 
 from .both import Agents
 from .desk import EVERYWHERE, Desk
@@ -69,16 +70,16 @@ def draw(
     return f"{at.x},{at.y} {color} {label!r} {tags} {width}"
 
 
-def called(function: Tool | Callable[..., Any], **given: Any) -> CallResult:
+def called(function: Tool | Callable[..., Any], **given: Any) -> ToolDone:
     made = function if isinstance(function, Tool) else tool(function)
     clock = iter((1.0, 3.0))
     caller = Caller(tools={made.name: made}, clock=lambda: next(clock))
     return result_of(caller, call_of(made.name, given))
 
 
-def result_of(caller: Caller, call: ToolCall) -> CallResult:
+def result_of(caller: Caller, call: ToolCall) -> ToolDone:
     done = caller.call(call)
-    assert isinstance(done, CallResult)
+    assert isinstance(done, ToolDone)
     return done
 
 
@@ -212,19 +213,19 @@ class Order(msgspec.Struct):
     lines: list[str]
 
 
-def both(made: Tool, **given: Any) -> list[CallResult]:
+def both(made: Tool, **given: Any) -> list[ToolDone]:
     """A call as the sync and as the async agent do it."""
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
     done = [caller.call(asked), asyncio.run(caller.acall(asked))]
-    return [each for each in done if isinstance(each, CallResult)]
+    return [each for each in done if isinstance(each, ToolDone)]
 
 
 def both_now(made: Tool, **given: Any) -> list[Determinism | None]:
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
     done = asyncio.run(caller.acall(asked))
-    assert isinstance(done, CallResult)
+    assert isinstance(done, ToolDone)
     return [caller.current(asked), done.envelope.determinism]
 
 

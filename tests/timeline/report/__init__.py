@@ -1,6 +1,6 @@
 """Tests of `timeline/report`: a module's suite has its name, or is given here.
 
 _collect, _requests: test_report.py
-_look: test_live.py
+_live_data: test_live.py
 _money: test_browser.py, test_live.py, test_report.py
 """

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import pytest
 import tiktoken
+from anthropic.types import TextBlock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,13 +26,12 @@ from blocks import (
     ImagePart,
     MisuseError,
     ProviderPart,
-    TextPart,
     UsageRecorded,
 )
 from render import Model
 from tests._table import for_each
 from timeline import Timeline, known_models, model_named
-from timeline.tokens import O200kCounter, RequestCounter, TextCounter, _counter, counter_for
+from timeline.tokens import O200kCounter, RequestCounter, TokenCounter, _counter, counter_for
 from timeline.tokens._counter import (
     CHUNK_CHARS_MAX,
     CountCache,
@@ -59,7 +59,7 @@ weird = st.text(st.characters(codec=None), max_size=200) | st.text(
 
 
 @pytest.fixture(params=NAMES)
-def counter(request: pytest.FixtureRequest) -> TextCounter:
+def counter(request: pytest.FixtureRequest) -> TokenCounter:
     return counter_for(request.param, NEW)
 
 
@@ -91,7 +91,7 @@ def test_a_million_of_one_character_are_counted(unit: str) -> None:
     assert 0 < O200kCounter().count(text) <= utf8_bytes(text)
 
 
-def test_above_four_megabytes_the_bytes_are_the_bound(counter: TextCounter) -> None:
+def test_above_four_megabytes_the_bytes_are_the_bound(counter: TokenCounter) -> None:
     text = "é" * 2_100_000
     assert 0 < counter.count(text) <= 4_200_000
     assert O200kCounter().count(text) == 4_200_000
@@ -129,11 +129,10 @@ def test_an_unknown_counter_is_the_callers_mistake() -> None:
         counter_for("guess", NEW)
 
 
-def test_every_part_has_a_size(counter: TextCounter) -> None:
+def test_every_part_has_a_size(counter: TokenCounter) -> None:
     assert counter.part(ImagePart(data="[redacted]")) >= 1_500
     assert counter.part(DocumentPart(data="")) >= 1_500
     assert counter.part(ProviderPart(value={"type": "search_result", "title": "x"})) > 5
-    assert counter.part(TextPart(text=ENGLISH)) == counter.count(ENGLISH)
     plain = DocumentPart(media_type="text/plain", data=ENGLISH)
     assert counter.part(plain) == counter.count(ENGLISH)
 
@@ -293,19 +292,9 @@ def test_images_cost_what_the_model_says() -> None:
     assert COUNTER.message(message) == 3 + 100
 
 
-@attrs.frozen
-class Block:
-    """An object of an SDK."""
-
-    text: str
-
-    def model_dump(self) -> dict[str, Any]:
-        return {"type": "text", "text": self.text}
-
-
 def test_objects_of_an_sdk_are_read() -> None:
     """Agents put the content of a response into the next request as it came."""
-    message = {"role": "assistant", "content": [Block("The disk is full.")]}
+    message = {"role": "assistant", "content": [TextBlock(type="text", text="The disk is full.")]}
     assert COUNTER.message(message) == COUNTER.text("The disk is full.") + 3
 
 

@@ -15,11 +15,6 @@ from timeline.fake_provider.wires._wire import blocks_of
 WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT, GEMINI)
 
 
-def messages_form(request: Json) -> Json:
-    """A request of any API in the form of the Messages API."""
-    return wire_of(request).messages_form(request)
-
-
 def wire_of(request: Json) -> Wire:
     """The API of a request, recognized by its fields."""
     if "input" in request:

@@ -4,11 +4,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from render import Json, Model, validate_request
+from render import Json, Model, provider_of
 from timeline.billing import CacheStep
 from timeline.fake_provider._reply import ApiError, Draft, Reply, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
-from timeline.fake_provider.wires._wire import Outgoing, Purpose, Wire, child, event, pieces
+from timeline.fake_provider.wires._wire import (
+    Outgoing,
+    Purpose,
+    Wire,
+    blocks_of,
+    child,
+    event,
+    pieces,
+)
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
 _BETAS: Final = {"context_management": "context-management-"}
@@ -76,7 +84,7 @@ def shape_error(request: Json, purpose: Purpose) -> ApiError | None:
 
 def rule_error(request: Json, model: Model) -> ApiError | None:
     """The error for a request of the right shape that breaks a rule of the provider."""
-    for violation in validate_request(request, model):
+    for violation in provider_of(model).violations(request, model):
         if violation.rule == "request_bytes":
             return ApiError(413, "request_too_large", violation.message)
         return invalid(violation.message)
@@ -121,6 +129,12 @@ def _reserves_output(model: Model) -> bool:
     """Whether the model requires room for `max_tokens`, as models before 4.5 do."""
     match = _VERSION.search(model.name)
     return match is not None and (int(match[1]), int(match[2] or 0)) < (4, 5)
+
+
+def tools_of(request: Json) -> Iterator[tuple[str, Json]]:
+    """The client's own tools, each with its schema."""
+    tools = blocks_of(request.get("tools"))
+    return ((tool["name"], child(tool, "input_schema")) for tool in tools)
 
 
 # Answers.
@@ -231,8 +245,8 @@ MESSAGES: Final = Wire(
     shape_error=shape_error,
     rule_error=rule_error,
     length_error=length_error,
-    output_max=lambda request, _: request["max_tokens"],
-    messages_form=lambda request: request,
+    output_asked=lambda request: request["max_tokens"],
+    tools=tools_of,
     own_reply=own_reply,
     sign=sign,
     message=message,

@@ -11,8 +11,6 @@ from timeline.fake_provider.wires._wire import (
     Outgoing,
     Purpose,
     Wire,
-    blocks_of,
-    child,
     event,
     pieces,
     unknown_field,
@@ -49,29 +47,14 @@ def shape_error(request: Json, _: Purpose) -> ApiError | None:
     return _openai.missing(request, "model", "messages")
 
 
+def _output_asked(request: Json) -> int | None:
+    return request.get("max_completion_tokens") or request.get("max_tokens")
+
+
 def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
     """The prompt and the requested output together must fit."""
-    output = request.get("max_completion_tokens") or request.get("max_tokens") or 0
-    whole = tokens + output
+    whole = tokens + (_output_asked(request) or 0)
     return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
-
-
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    output = request.get("max_completion_tokens") or request.get("max_tokens")
-    tokens: int = output or model.output_tokens_max
-    return tokens
-
-
-def messages_form(request: Json) -> Json:
-    """The request with calls and results as content blocks."""
-    return {
-        "model": request["model"],
-        "messages": [_as_message(message) for message in request["messages"]],
-        "tools": _openai.tools_of(request),
-        "thinking": {"type": "adaptive" if request.get("reasoning_effort") else "disabled"},
-        **_openai.output_config(request.get("response_format") or {}),
-    }
 
 
 def message(outgoing: Outgoing) -> Json:
@@ -110,29 +93,6 @@ def stream(message: Json, _: Sequence[Draft], request: Json) -> Iterator[bytes]:
 def error_event(error: ApiError) -> bytes:
     """The refusal in place of a chunk."""
     return event(refusal(error)[1])
-
-
-def _as_message(message: Json) -> Json:
-    content = _openai.parts_of(message.get("content"))
-    match message.get("role"):
-        case "assistant":
-            calls = [_as_call(call) for call in blocks_of(message.get("tool_calls"))]
-            return {"role": "assistant", "content": [*content, *calls]}
-        case "tool":
-            result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
-            return {"role": "user", "content": [{**result, "content": content}]}
-        case _:
-            return {"role": "user", "content": content}
-
-
-def _as_call(call: Json) -> Json:
-    about = child(call, "function") or child(call, "custom")
-    return {
-        "type": "tool_use",
-        "id": call["id"],
-        "name": about.get("name"),
-        "input": _openai.arguments(about.get("arguments", "")),
-    }
 
 
 def _message(drafts: Sequence[Draft], *, refuses: bool) -> Json:
@@ -188,8 +148,8 @@ CHAT: Final = Wire(
     shape_error=shape_error,
     rule_error=rule_error,
     length_error=length_error,
-    output_max=output_max,
-    messages_form=messages_form,
+    output_asked=_output_asked,
+    tools=_openai.tools_of,
     message=message,
     stream=stream,
     garbage=b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n',

@@ -86,25 +86,6 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
     return None
 
 
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
-    return tokens
-
-
-def messages_form(request: Json) -> Json:
-    """The request with parts as content blocks."""
-    config = child(request, "config")
-    thinks = bool(child(config, "thinkingConfig"))
-    return {
-        "model": request.get("model"),
-        "messages": [_as_message(content) for content in request["contents"]],
-        "tools": list(_tools_of(config)),
-        "thinking": {"type": "adaptive" if thinks else "disabled"},
-        **_output_config(config),
-    }
-
-
 def message(outgoing: Outgoing) -> Json:
     """A response with one candidate."""
     answer = outgoing.answer
@@ -222,38 +203,12 @@ def _usage(outgoing: Outgoing) -> Json:
     }
 
 
-# Conversion to the Messages API.
-
-
-def _as_message(content: Json) -> Json:
-    role = "assistant" if content.get("role") == "model" else "user"
-    return {"role": role, "content": [_as_block(part) for part in content["parts"]]}
-
-
-def _as_block(part: Json) -> Json:
-    if call := child(part, "functionCall"):
-        fields = {"id": call.get("id"), "name": call.get("name")}
-        return {"type": "tool_use", **fields, "input": child(call, "args")}
-    if returned := child(part, "functionResponse"):
-        texts = [str(value) for value in child(returned, "response").values()]
-        content = [block for text in texts for block in blocks_of(text)]
-        return {"type": "tool_result", "tool_use_id": returned.get("id"), "content": content}
-    text = part.get("text")
-    return {"type": "text", "text": text if isinstance(text, str) else f"[{next(iter(part), '')}]"}
-
-
-def _tools_of(config: Json) -> Iterator[Json]:
-    for tool in cast("list[Json]", config.get("tools") or []):
-        for function in cast("list[Json]", tool.get("functionDeclarations") or []):
+def tools_of(request: Json) -> Iterator[tuple[str, Json]]:
+    """The offered functions, each with its schema."""
+    for tool in blocks_of(child(request, "config").get("tools")):
+        for function in blocks_of(tool.get("functionDeclarations")):
             schema = child(function, "parametersJsonSchema") or child(function, "parameters")
-            yield {"name": function.get("name"), "input_schema": schema}
-
-
-def _output_config(config: Json) -> Json:
-    schema = child(config, "responseJsonSchema") or child(config, "responseSchema")
-    if not schema:
-        return {}
-    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+            yield function["name"], schema
 
 
 GEMINI: Final = Wire(
@@ -264,8 +219,8 @@ GEMINI: Final = Wire(
     request_of=request_of,
     shape_error=lambda _request, _purpose: None,
     rule_error=rule_error,
-    output_max=output_max,
-    messages_form=messages_form,
+    output_asked=lambda request: request["config"].get("maxOutputTokens"),
+    tools=tools_of,
     message=message,
     stream=stream,
     garbage=b'data: {"candidates": [{"content": {"par\n\n',

@@ -1,8 +1,7 @@
 """The common parts of OpenAI's two APIs: headers, errors, signed reasoning, the texts of their rules."""
 
-import json
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -69,24 +68,6 @@ def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
     return _STATUSES.get(error.status, error.status), {"error": fields}
 
 
-def parts_of(content: Any) -> list[Json]:
-    """Content in the form of the Messages API; parts that are not text are represented by their type."""
-    return [_part(part) for part in blocks_of(content)]
-
-
-def _part(part: Json) -> Json:
-    text = part.get("text", part.get("refusal"))
-    return {"type": "text", "text": text if isinstance(text, str) else f"[{part.get('type')}]"}
-
-
-def arguments(text: str) -> Any:
-    """The arguments of a call; an empty object if they are not valid JSON."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
-
-
 _TEXT_INPUT: Final[Json] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -127,18 +108,9 @@ def offered(request: Json) -> dict[str, Offer]:
     return offers
 
 
-def tools_of(request: Json) -> list[Json]:
-    """The offered tools in the form of the Messages API."""
-    tools = offered(request).items()
-    return [{"name": name, "input_schema": offer.schema} for name, offer in tools]
-
-
-def output_config(format_: Json) -> Json:
-    """The settings of the Messages API for an answer that must fit a JSON schema; empty: there is no schema."""
-    if format_.get("type") != "json_schema":
-        return {}
-    schema = format_.get("schema") or cast("Json", format_.get("json_schema") or {}).get("schema")
-    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+def tools_of(request: Json) -> Iterator[tuple[str, Json]]:
+    """The offered tools, each with its schema."""
+    return ((name, offer.schema) for name, offer in offered(request).items())
 
 
 def is_own(item: Json) -> bool:

@@ -14,7 +14,6 @@ from timeline.fake_provider.wires._wire import (
     Purpose,
     Wire,
     blocks_of,
-    child,
     event,
     pieces,
     unknown_field,
@@ -69,25 +68,6 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
     return _openai.rule_error(request, model)
 
 
-def output_max(request: Json, model: Model) -> int:
-    """The model's limit, unless the request has a lower one."""
-    tokens: int = request.get("max_output_tokens") or model.output_tokens_max
-    return tokens
-
-
-def messages_form(request: Json) -> Json:
-    """The request with items as messages: items of the model by the assistant, all others by the user."""
-    prompt = request["input"]
-    items = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    return {
-        "model": request["model"],
-        "messages": [_as_message(item) for item in items],
-        "tools": _openai.tools_of(request),
-        "thinking": {"type": "adaptive" if request.get("reasoning") else "disabled"},
-        **_openai.output_config(child(child(request, "text"), "format")),
-    }
-
-
 def own_reply(request: Json) -> Reply | None:
     """A compaction item, if the input ends with a request for one."""
     items = blocks_of(request["input"])
@@ -133,33 +113,6 @@ def error_event(error: ApiError) -> bytes:
     """The refusal as an event, without the envelope."""
     error_fields = refusal(error)[1]["error"]
     return event({**error_fields, "type": "error", "sequence_number": 0}, "error")
-
-
-def _as_message(item: Json) -> Json:
-    """One item as a message of the Messages API."""
-    match item.get("type", "message"):
-        case "function_call" | "custom_tool_call" as kind:
-            own = kind == "custom_tool_call"
-            arguments = {"input": item["input"]} if own else _openai.arguments(item["arguments"])
-            called = {"id": item["call_id"], "name": item["name"], "input": arguments}
-            return {"role": "assistant", "content": [{"type": "tool_use", **called}]}
-        case "function_call_output" | "custom_tool_call_output":
-            content = _openai.parts_of(item["output"])
-            result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
-            return {"role": "user", "content": [result]}
-        case "agent_message":
-            texts = [{"type": "text", "text": _sent(part)} for part in blocks_of(item["content"])]
-            return {"role": "user", "content": texts}
-        case "message":
-            role = "assistant" if item.get("role") == "assistant" else "user"
-            return {"role": role, "content": _openai.parts_of(item["content"])}
-        case _:
-            return {"role": "assistant", "content": []}
-
-
-def _sent(part: Json) -> str:
-    """The text of a message between agents; here it is not really encrypted."""
-    return str(part.get("text", part.get("encrypted_content", "")))
 
 
 def _usage(outgoing: Outgoing) -> Json:
@@ -291,8 +244,8 @@ RESPONSES: Final = Wire(
     key_error=key_error,
     shape_error=shape_error,
     rule_error=rule_error,
-    output_max=output_max,
-    messages_form=messages_form,
+    output_asked=lambda request: request.get("max_output_tokens"),
+    tools=_openai.tools_of,
     own_reply=own_reply,
     sign=lambda text, _, model: sealed(text, model),
     message=message,

@@ -101,15 +101,11 @@ def check_thinking(request: Json, model: Model) -> str | None:
             continue
         moved = seal.before != thought.before or (previous and seal.after != previous)
         if model.thinking_bound and moved:
-            dropped = _drops_blocks(request)
+            binding = child(child(request, "thinking"), "block_binding")
+            dropped = binding.get("prefix_mismatch_behavior") == "drop_block"
             return None if dropped else _INVALID.format(place=thought.place) + _UNBOUND
         previous = _hash(thought.signature)
     return None
-
-
-def _drops_blocks(request: Json) -> bool:
-    binding = child(child(request, "thinking"), "block_binding")
-    return binding.get("prefix_mismatch_behavior") == "drop_block"
 
 
 def _model_of(signature: str) -> str:

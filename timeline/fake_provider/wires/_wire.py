@@ -4,11 +4,12 @@ Inside the fake provider, an answer consists of blocks of text, thinking and cal
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 
+from blocks.formats import Format
 from render import Json, Model
 from timeline.billing import CacheStep
 from timeline.fake_provider._reply import Answer, ApiError, Draft, Reply, overlong
@@ -53,7 +54,7 @@ def prompt_overflow(tokens: int, request: Json, model: Model) -> ApiError | None
 class Wire:
     """One API, as a table of functions without state."""
 
-    provider: str
+    provider: Format
     """Its name in `Model.provider`."""
     path: str
     """The path of its requests."""
@@ -72,11 +73,11 @@ class Wire:
     """The error for a request of the right shape that breaks a rule of the provider."""
     length_error: Callable[[int, Json, Model], ApiError | None] = prompt_overflow
     """The error if a prompt of this many tokens does not fit."""
-    output_max: Callable[[Json, Model], int]
-    """Largest number of tokens of the answer."""
+    output_asked: Callable[[Json], int | None]
+    """Largest number of tokens of the answer, if the request has one."""
 
-    messages_form: Callable[[Json], Json]
-    """The request in the form of the Messages API, for the responder."""
+    tools: Callable[[Json], Iterable[tuple[str, Json]]]
+    """The tools that the request offers, each with the schema of its input."""
     own_reply: Callable[[Json], Reply | None] = lambda _: None
     """A reply that the server gives without calling its model; None: it calls the model."""
     sign: Callable[[str, Json, Model], str] = lambda _text, _request, _model: ""

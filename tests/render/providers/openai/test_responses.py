@@ -36,7 +36,7 @@ from tests._builders import Ids, call, deep, prompt, result, said, steer, though
 from tests._table import for_each
 from tests.render.providers.openai._play import LOCAL, MARKED, PLAIN
 from timeline import Timeline
-from timeline.engine._sync import Synced
+from timeline.engine._operations import Synced
 
 PROVIDER = PROVIDERS["openai.responses"]
 SYSTEM = [{"type": "text", "text": "You help."}, {"type": "text", "text": "Be kind."}]

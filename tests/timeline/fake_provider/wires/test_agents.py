@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+from blocks import TextPart, formats
 from tests._practice import Practice
 from tests._table import for_each
-from timeline.fake_provider import Call, FakeProvider, Reply
-from timeline.fake_provider.wires import RESPONSES, messages_form
+from timeline.fake_provider import Call, FakeProvider, Prompt, Reply
+from timeline.fake_provider.wires import RESPONSES
 
 from .test_responses import FUNCTION, request, user
 
@@ -37,9 +38,11 @@ def test_tools_may_be_offered_between_the_items_and_take_a_text(practice: Practi
     assert "".join(told) == PROGRAM
     assert not server.refused
     output = {"type": "custom_tool_call_output", "call_id": called["call_id"], "output": "done"}
-    seen = messages_form(request(OFFER, user("Go."), called, output))
-    assert [tool["name"] for tool in seen["tools"]] == ["exec", "read_file"]
-    assert seen["messages"][2]["content"][0]["input"] == {"input": PROGRAM}
+    seen = Prompt.of(request(OFFER, user("Go."), called, output))
+    assert list(seen.tools) == ["exec", "read_file"]
+    [call] = seen.messages[2].content
+    assert isinstance(call, formats.Call)
+    assert call.input == {"input": PROGRAM}
 
 
 def test_a_function_in_a_namespace_is_called_there() -> None:
@@ -57,9 +60,9 @@ def test_what_one_agent_says_to_another_is_heard() -> None:
         {"type": "encrypted_content", "encrypted_content": "Look."},
     ]
     message = {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": parts}
-    [heard] = messages_form(request(message))["messages"]
-    assert heard["role"] == "user"
-    assert [part["text"] for part in heard["content"]] == ["NEW_TASK", "Look."]
+    [heard] = Prompt.of(request(message)).messages
+    assert heard.role == "user"
+    assert heard.content == (TextPart(text="NEW_TASK"), TextPart(text="Look."))
     assert FakeProvider().create(request(message), RESPONSES).error is None
 
 

@@ -11,7 +11,7 @@ from persistence.sessions import read_session
 from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
-from timeline.cli._results import Scale, curve, letter, scatter, tell
+from timeline.cli._replay_results import Scale, curve, letter, scatter, tell
 from timeline.cli._sessions import grouped_notes, grouped_notices
 from timeline.cli._terminal import short
 from timeline.replay import Means, Point, ReplayOptions, ReplayResult, replay

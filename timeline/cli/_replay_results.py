@@ -30,10 +30,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from timeline.billing import money
+from timeline.billing import money, plural
 from timeline.cli._console import number_columns, screen, wide_table
 from timeline.cli._sessions import grouped_notices
-from timeline.cli._terminal import line, plural, short
+from timeline.cli._terminal import line, short
 from timeline.replay import Means, Point, ReplayResult, compared
 
 CURVE_COLUMNS: Final = 100
@@ -189,10 +189,12 @@ def _recall(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
             "of those that the agent repeated next were still in its request",
         )
     if result.rules is not None:
+        whole = result.handover.prompts
+        more = "" if whole is None else f"; {two_digits(whole)} of them whole"
         yield (
             "user's words",
             two_digits(result.rules),
-            f"of the user's texts were in the request, word for word{_whole(result)}",
+            f"of the user's texts were in the request, word for word{more}",
         )
 
 
@@ -211,11 +213,6 @@ def _handover(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
             two_digits(handover.standing),
             "standing instructions kept: of their lines, those that were in the request",
         )
-
-
-def _whole(result: ReplayResult) -> str:
-    whole = result.handover.prompts
-    return "" if whole is None else f"; {two_digits(whole)} of them whole"
 
 
 def _promises(result: ReplayResult) -> tuple[str, str, str]:
@@ -494,7 +491,7 @@ def _legend(points: Sequence[Point], width: int) -> Text:
     """The number of calls, then the meaning of each mark, two per line."""
     legend = Text(" " * AXIS_COLUMNS)
     legend.append(FULL, style="yellow").append(" sending everything  ", style="dim")
-    calls = f"{len(points):,} calls →"
+    calls = f"{plural(len(points), 'call')} →"
     legend.append(f"{calls:>{max(width + AXIS_COLUMNS - legend.cell_len, 0)}}", style="dim")
     seen = [mark for mark in MARKS if any(mark[0] in point.events for point in points)]
     for index, (_, mark, style, meaning) in enumerate(seen):

@@ -187,7 +187,7 @@ def test_a_list_has_what_each_has_cost_and_stats_say_it_as_a_replay_does(run: Ru
     assert f" about ${rows['like-another']['dollars']:.2f} " in table["like-another"]
     for name, words in {
         "known": "bill $7.50 recorded",
-        "nobodys": "no bill: 1 calls at unknown prices (nobodys-model)",
+        "nobodys": "no bill: 1 call at unknown prices (nobodys-model)",
         "through-a-gateway": "bill $1.00 recorded; without foldline $4.00: saved $3.00 (75%)",
         "dearer": "bill $3.00 recorded; with foldline it cost $1.00 more (50%)",
     }.items():
@@ -258,7 +258,7 @@ def test_a_list_does_not_show_what_is_hidden_on_request(run: Run) -> None:
 def test_people_get_the_newest_and_are_told_of_the_others(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timeline.cli._look.LISTED", 2)
+    monkeypatch.setattr("timeline.cli._inspect.LISTED", 2)
     for name in ("a", "b", "c"):
         with Timeline.open(name, store="foldline.duckdb") as timeline:
             timeline.user(f"This is {name}.")

@@ -30,9 +30,9 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Hit, TimelineInfo, search_blocks
-from render import TokenCounter, stand_in
+from render import stand_in
 from timeline import Quality, Timeline, model_named, quality_of
-from timeline.billing import timeline_bill
+from timeline.billing import plural, timeline_bill
 from timeline.cli._console import close_table, paged, print_json, progress_bar, screen
 from timeline.cli._options import (
     HIDDEN,
@@ -51,11 +51,11 @@ from timeline.cli._options import (
     tell_forgotten,
 )
 from timeline.cli._sessions import WORDS, first_words
-from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
+from timeline.cli._terminal import DONE, complain, line, say, short, when
 from timeline.engine import without_hidden
 from timeline.replay import places
 from timeline.report import Description, Savings, description_of, descriptions
-from timeline.tokens import counter_for
+from timeline.tokens import TokenCounter, counter_for
 
 # list
 

@@ -14,13 +14,15 @@ import contextvars
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import attrs
 
 from timeline.observe._hooks import acall, call
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -227,6 +229,8 @@ def _performed(effect: Effect, lock: Any) -> object:
         case Begin():
             return in_thread(partial(run, effect.flow, lock))
         case Await():
+            from concurrent.futures import wait
+
             return wait([effect.work])
         case Pause():
             time.sleep(effect.seconds)
@@ -280,8 +284,10 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
         raise
 
 
-def in_thread(work: Callable[[], _T], name: str = "foldline-summary") -> Future[_T]:
+def in_thread(work: Callable[[], _T], name: str = "foldline-summary") -> "Future[_T]":
     """Call a function in a thread of its own, for which the process does not wait at exit."""
+    from concurrent.futures import Future
+
     answer: Future[_T] = Future()
     answer.set_running_or_notify_cancel()
     context = contextvars.copy_context()

@@ -10,14 +10,14 @@ from statistics import fmean
 from typing import Any, Final
 
 import attrs
+from attrs import asdict
 
-from timeline.replay._handover import Handover
-from timeline.replay._recall import Recall
 from timeline.replay._replay import ReplayResult
 
-HANDED: Final = ("edits", "standing", "prompts")
-"""The measures of `Handover`."""
-MEASURES: Final = (*("far", "far_context", "far_wide", "quotes", "surroundings", "rules"), *HANDED)
+MEASURES: Final = (
+    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
+    *("edits", "standing", "prompts"),
+)
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
 
 
@@ -57,9 +57,8 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
 
 
 def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
-    shares: dict[str, Any] = {
-        name: _mean(getattr(_source(r, name), name) for r in results) for name in MEASURES
-    }
+    kept = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
+    shares: dict[str, Any] = {name: _mean(each[name] for each in kept) for name in MEASURES}
     return Means(
         policy=policy,
         sessions=len(results),
@@ -67,13 +66,6 @@ def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
         busts=fmean(100 * result.warm_busts / result.calls for result in results),
         **shares,
     )
-
-
-def _source(result: ReplayResult, measure: str) -> ReplayResult | Recall | Handover:
-    """The part of a result that has this measure."""
-    if measure in HANDED:
-        return result.handover
-    return result if measure == "rules" else result.recall
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
