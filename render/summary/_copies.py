@@ -278,7 +278,9 @@ def _is_within(name: str, command: str) -> bool:
     words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
     patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
     file = f"/{name}"
-    return any(fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns)
+    return any(
+        fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns
+    )
 
 
 def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:

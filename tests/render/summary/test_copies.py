@@ -195,8 +195,11 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
         f"cd x && mv {FILE} y.py",
         f"python3 - <<'EOF'\nfrom pathlib import Path\nPath('{FILE}').write_text('')\nEOF",
         f"make > {FILE}",
+        "rm -rf ./src/ && make",
+        "rm -f 'src'/*.py src/*.py",
+        "git checkout -- src",
     ],
-    ids=["sed", "git", "mv", "python", "redirection"],
+    ids=["sed", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
 )
 def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
     copies = followed((), [*READ, *ran(3, "bash", "", {"command": command})], 0)
