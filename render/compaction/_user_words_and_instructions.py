@@ -17,6 +17,7 @@ Pasted material is recognized by its form alone: a fenced block, or a run of lin
 The log has all of them whole, and the path of each can be read.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -66,6 +67,10 @@ LEFT_OUT_RATIO: Final = 2.5
 times the share: in a very small window, other content gives way first."""
 LABEL_TOKENS: Final = 23
 """Tokens of the label around each carried text."""
+_REFUSED: Final = re.compile(
+    r"The user (?:doesn't want to (?:proceed|take this action)[^\n]*the user said:|rejected permission[^\n]*feedback:)\s*\S"
+)
+"""How the result of a call begins that the user refused with words of their own: Claude Code, opencode."""
 SECTION_SHARE: Final = 0.5
 """A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at
 any line."""
@@ -96,13 +101,20 @@ def carry(
 
 
 def _answers(entries: Sequence[Entry]) -> set[int]:
-    """Versions of the results in which the user answers a tool's question; earlier ones were carried as such."""
+    """Versions of the results with words of the user: the answer to a tool's question, or why a call was refused; earlier
+    ones were carried as such."""
     asked = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
     return {
         entry.version
         for entry in entries
         if isinstance(entry.block, ToolResult)
-        and (entry.place is Place.CARRIED or (entry.place is Place.RESULT and entry.pair in asked))
+        and (
+            entry.place is Place.CARRIED
+            or (
+                entry.place is Place.RESULT
+                and (entry.pair in asked or _REFUSED.match(text_of(entry.block)))
+            )
+        )
     }
 
 

@@ -256,7 +256,7 @@ class Policy:
     window has less of it (see `render.SummaryRoom`)."""
     prefix_tokens: int = attrs.field(default=1500, validator=_whole())
     """The most tokens of the beginning of a split turn, which has a room of its own; a smaller window has less of it."""
-    page_tokens: int = attrs.field(default=14_000, validator=_whole())
+    page_tokens: int = attrs.field(default=20_000, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""
     state_ratio: float = attrs.field(default=0.15, validator=_SHARE)

@@ -71,7 +71,7 @@ class Command:
 
 def command_of(call: ToolCall, envelope: Envelope | None = None) -> Command | None:
     """The command of a call; None if it has none."""
-    text, folder = _script(call.input) or tool_target(call.input, envelope), _folder(call.input)
+    text, folder = _script(call.input) or tool_target(call.input, envelope), folder_of(call.input)
     text = text.strip()
     while entered := _ENTERED.match(text):
         text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
@@ -95,7 +95,8 @@ def _script(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _folder(arguments: Mapping[str, Any]) -> str:
+def folder_of(arguments: Mapping[str, Any]) -> str:
+    """The folder that a call names to run in; empty: none."""
     given = map(arguments.get, _FOLDERS)
     return next((folder for folder in given if isinstance(folder, str)), "")
 
@@ -337,7 +338,7 @@ def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
         return NOTHING
     text = _script(call.input)
     is_told = len(text) <= SCRIPT_MAX and _TELLING.search(text)
-    return parsed(text, _folder(call.input)) if is_told else NOTHING
+    return parsed(text, folder_of(call.input)) if is_told else NOTHING
 
 
 @lru_cache(maxsize=128)

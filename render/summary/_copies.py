@@ -18,15 +18,16 @@ view is known. Commands that change files in another way make them forgotten, or
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import groupby
 from operator import attrgetter
-from posixpath import basename
+from posixpath import basename, join, normpath
 from typing import Final, NamedTuple
 
 import attrs
 
 from blocks import Region, ToolCall, ToolResult, is_sealed, text_of, tool_kind
-from render.summary._commands import script_of
+from render.summary._commands import folder_of, script_of
 from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of
 from render.view._view import Entry
 
@@ -187,26 +188,28 @@ def _rows(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: Row) -> l
 
 def followed(previous: Sequence[Region], entries: Sequence[Entry], since: int) -> dict[str, Copy]:
     """The copies after these entries, of which the previous regions cover those up to version `since`."""
-    copies, calls = dict[str, Copy](), dict[str, Entry]()
+    copies, calls, folder = dict[str, Copy](), dict[str, Entry](), ""
     for is_covered in (True, False):
         for entry in (each for each in entries if (each.version <= since) is is_covered):
             if isinstance(entry.block, ToolCall):
                 calls[entry.pair] = entry
             elif isinstance(entry.block, ToolResult) and (call := calls.pop(entry.pair, None)):
-                _follow(call, entry, copies)
+                folder = _follow(call, entry, copies, folder)
         if is_covered:
             _recall(previous, copies)
     return copies
 
 
-def _copy_of(name: str, copies: dict[str, Copy]) -> Copy:
-    """The copy of a file; a relative path with a folder stands for the only known file that ends like it."""
-    if name not in copies:
+def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
+    """The copy of a file; a relative path stands for a known file in this folder, or if it has a folder, too, for the only
+    known file that ends like it."""
+    inside = normpath(join(folder, name))
+    if inside not in copies and name not in copies:
         pairs = ((each, *sorted((each, name), key=len)) for each in copies)
         ends = ((each, f"/{short.removeprefix('./')}", long) for each, short, long in pairs)
         names = [each for each, end, long in ends if "/" in end[1:] and long.endswith(end)]
-        name = names[0] if len(names) == 1 else name
-    return copies.setdefault(name, Copy())
+        name = names[0] if len(names) == 1 else inside
+    return copies.setdefault(inside if inside in copies else name, Copy())
 
 
 def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
@@ -224,22 +227,24 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy.show(stretches, copy.changed)
 
 
-def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy]) -> None:
-    """Follow one call with its result."""
+def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy], folder: str) -> str:
+    """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
     call, result = asked.source, answered.block
     if not isinstance(call, ToolCall) or not isinstance(result, ToolResult):
-        return
+        return folder
+    folder = folder_of(call.input) or folder
     failed = result.is_error or result.envelope.outcome == "failure"
     is_hidden = any(e.original is not None or is_sealed(e.block) for e in (asked, answered))
     kind = tool_kind(call.name, call.input, result.envelope)
     if kind not in _LOOKING:
         for edit in () if failed and kind != "command" else edits_of(call, result.envelope):
             known = attrs.evolve(edit, new=None) if failed or is_hidden else edit
-            _copy_of(edit.file, copies).change(known, asked.version, answered.version)
+            _copy_of(edit.file, copies, folder).change(known, asked.version, answered.version)
         if kind != "write" and not script_of(call, result.envelope).is_all:
             _doubt(text_of(call), kind, copies, answered.version)
     if not failed and not is_hidden and (view := view_of(call, result, answered.version)):
-        _copy_of(view[0], copies).show(view[1], asked.version)
+        _copy_of(view[0], copies, folder).show(view[1], asked.version)
+    return folder
 
 
 # Calls that may change a file in a way that is not followed.
@@ -272,6 +277,16 @@ _PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pws
 _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
 
 
+def _is_within(name: str, command: str) -> bool:
+    """Whether a command names a folder of the file, or a pattern that matches it."""
+    words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
+    patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
+    file = f"/{name}"
+    return any(
+        fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns
+    )
+
+
 def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:
     """Forget the files that a command names and changes; doubt those that it may change, and those that the call of an
     unknown tool names."""
@@ -284,7 +299,7 @@ def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> No
             continue
         is_any = is_any and not _FILE.search(piece)
         for name, copy in copies.items():
-            is_named = basename(name) in piece
+            is_named = basename(name) in piece or (is_changed and _is_within(name, piece))
             if is_named or is_any:
                 copy.doubt = version
             if is_named and is_changed and copy.changed < version:  # else it wrote it as a whole

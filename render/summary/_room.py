@@ -7,7 +7,7 @@ off in a large one:
     page(window) = page_tokens * window / (window + PAGE_HALF)
 
     window      20,000   30,000   60,000   200,000   1,000,000
-    page         4,670    6,000    8,400    11,670      13,460      with the default of 14,000
+    page         6,670    8,570   12,000    16,670      19,230      with the default of 20,000
 
 The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
 is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.

@@ -33,7 +33,7 @@ OPENING: Final = (
 )
 STATE: Final = "Where things stand"
 FOUND: Final = "Found and decided"
-WORKING: Final = "Working set: files as they are now"
+WORKING: Final = "Working set: files as they were when this was written"
 DONE: Final = "What was done"
 DROPPED: Final = "Dropped without a summary"
 SPANS_MAX: Final = 20

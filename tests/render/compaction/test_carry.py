@@ -51,6 +51,23 @@ def test_notes_are_carried_byte_for_byte() -> None:
     assert odd in [text for _, text in make.quotations(texts(after), "note")]
 
 
+def test_why_the_user_refused_a_call_is_the_users_word() -> None:
+    words = "no, I did not say commit anything"
+    refusal = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the"
+        f" user said:\n{words}"
+    )
+    plain = "The user doesn't want to proceed with this tool use. STOP what you are doing."
+    refused = [
+        *(make.call("a"), make.result("a", refusal, is_error=True)),
+        *(make.call("b"), make.result("b", plain, is_error=True)),
+        *(make.call("c"), make.result("c", f"grep: {refusal}")),
+    ]
+    after = compacted(make.view_of(make.prompt("go"), *refused, *filler()))
+    assert carried(after) == ["ar:t1.user.prompt", "tc:t1.a.result"]
+    assert words in texts(after)
+
+
 def test_of_plans_the_latest_is_carried() -> None:
     plans = [make.plan(f"plan number {n}") for n in range(3)]
     after = compacted(make.view_of(make.prompt("go"), *plans, *filler()))

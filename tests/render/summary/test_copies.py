@@ -195,8 +195,11 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
         f"cd x && mv {FILE} y.py",
         f"python3 - <<'EOF'\nfrom pathlib import Path\nPath('{FILE}').write_text('')\nEOF",
         f"make > {FILE}",
+        "rm -rf ./src/ && make",
+        "rm -f 'src'/*.py src/*.py",
+        "git checkout -- src",
     ],
-    ids=["sed", "git", "mv", "python", "redirection"],
+    ids=["sed", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
 )
 def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
     copies = followed((), [*READ, *ran(3, "bash", "", {"command": command})], 0)
@@ -259,6 +262,18 @@ def test_a_relative_path_is_the_known_file_that_ends_like_it() -> None:
     log = ran(1, "Read", viewed(code(1, 2)), {"file_path": f"/work/{FILE}"})
     log += ran(3, "bash", "\n".join(code(3)), {"command": f"sed -n 3p {FILE}"})
     assert numbered(followed((), log, 0), f"/work/{FILE}") == dict(enumerate(code(1, 2, 3), 1))
+
+
+def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None:
+    """A patch names `cart.py`, a command ran in `/work`: what the command showed of the file is changed by the patch."""
+    show = {"cmd": "sed -n 1,3p cart.py", "workdir": "/work"}
+    log = ran(1, "exec_command", "\n".join(code(1, 2, 3)), show)
+    hunk = "\n".join([f" {code(1)[0]}", f"-{code(2)[0]}", f"+{code(20)[0]}", f" {code(3)[0]}"])
+    patch = f"*** Begin Patch\n*** Update File: cart.py\n@@\n{hunk}\n*** End Patch"
+    log += ran(3, "apply_patch", "Done", {"input": patch})
+    copies = followed((), log, 0)
+    assert [*copies] == ["/work/cart.py"]
+    assert numbered(copies, "/work/cart.py") == dict(enumerate(code(1, 20, 3), 1))
 
 
 @for_each(
