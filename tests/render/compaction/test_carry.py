@@ -58,7 +58,7 @@ def test_why_the_user_refused_a_call_is_the_users_word() -> None:
         f" user said:\n{words}"
     )
     plain = "The user doesn't want to proceed with this tool use. STOP what you are doing."
-    refused = [
+    refused: list[Block] = [
         *(make.call("a"), make.result("a", refusal, is_error=True)),
         *(make.call("b"), make.result("b", plain, is_error=True)),
         *(make.call("c"), make.result("c", f"grep: {refusal}")),
