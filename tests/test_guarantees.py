@@ -92,7 +92,8 @@ def test_rules_and_preferences_outlive_every_compaction() -> None:
     compactions = len(events_of(timeline, RangeCompacted))
     assert compactions >= 10
     shown = make.text_in(timeline.render())
-    assert "<note>\nPrefers tabs.\n\tReally.\n</note>" in shown
+    notes = [text for _, text in make.quotations(shown, "note")]
+    assert notes == ["Prefers tabs.\n\tReally."]
     assert f"\n{task}\n" in shown
     assert all(f"rule {n + 1}" in shown and f"choice {n + 1}" in shown for n in range(compactions))
 

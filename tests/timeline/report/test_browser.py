@@ -579,10 +579,10 @@ def test_a_block_far_from_its_place_is_shown_over_the_page(visit: Any, example: 
 
 def test_a_text_is_a_document_and_nothing_in_it_is_obeyed(visit: Any, example: str) -> None:
     text = (
-        "<summary version='4'>\n# Where things <b>stand</b>\n\nA **strong** word, `code <i>`, "
+        "<summary-204 version='5'>\n# Where things <b>stand</b>\n\nA **strong** word, `code <i>`, "
         "<img src=x onerror=alert(1)> [a](javascript:alert(1)) [v2]\n\n- one\n  - inner\n  goes on\n- two\n\n"
         "3. three\n\n> said\n\n```js\n<script>alert(1)</script>\n# no heading\n```\n\n"
-        "| a | b |\n|---|---|\n| <u>1</u> | 2 |\n</summary>"
+        "| a | b |\n|---|---|\n| <u>1</u> | 2 |\n</summary-204>"
     )
     at = visit().open(example)
     found = at.page.evaluate(
