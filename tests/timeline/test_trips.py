@@ -72,15 +72,15 @@ def entered_by(call: Callable[[], object]) -> list[str]:
 
 def test_an_append_passes_through_few_files(talk: Timeline) -> None:
     prompt, answer = appends(talk)
-    assert len(files(prompt)) <= 13, files(prompt)
-    assert len(files(answer)) <= 18, files(answer)
+    assert len(files(prompt)) <= 12, files(prompt)
+    assert len(files(answer)) <= 16, files(answer)
 
 
 def test_an_append_in_a_file_adds_who_makes_it_durable(tmp_path: Path) -> None:
     with told(store=tmp_path / "talk.duckdb") as talk:
         prompt, answer = appends(talk)
-    assert len(files(prompt)) <= 17, files(prompt)
-    assert len(files(answer)) <= 22, files(answer)
+    assert len(files(prompt)) <= 15, files(prompt)
+    assert len(files(answer)) <= 19, files(answer)
 
 
 def appends(talk: Timeline) -> tuple[list[str], list[str]]:
@@ -98,14 +98,14 @@ def files(entered: Sequence[str], package: str = "") -> list[str]:
 def test_a_render_in_which_nothing_happens_goes_straight_through(talk: Timeline) -> None:
     trip_of(talk, "render")
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 16, files(entered)
+    assert len(files(entered)) <= 15, files(entered)
     assert len(entered) <= 42, entered
     assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
 
 
 def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 20, files(entered)
+    assert len(files(entered)) <= 19, files(entered)
     assert len(entered) <= 78, entered
     assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
 
