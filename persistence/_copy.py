@@ -3,7 +3,7 @@
 A copy has the same versions and the same bytes: hides, compactions, prepared summaries and unknown kinds are
 copied like all other events.  Events and artifacts that the target already has are not copied again.  So an
 interrupted copy continues where it stopped, and a nightly copy into the same backup reads and writes only what is
-new: events after the end of the copied timeline, and artifacts by their list.  ArtifactStore are copied before the events
+new: events after the end of the copied timeline, and artifacts by their list.  Artifacts are copied before the events
 that name them, so that an interrupted copy has no event whose artifact is missing.
 The source may be written to meanwhile: each timeline is copied as it was at some moment.
 Archived events become ordinary events; of a log that has lost its oldest events, the rest is copied.
