@@ -59,7 +59,7 @@ else
 	@$(BIN)/foldline bill --compare 0
 endif
 
-test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes on two cores)
+test: $(TESTING) ## check style, types and the documentation, and run the tests (six minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs=2 lint types imports site
 	@$(MAKE) --no-print-directory pytest
 
