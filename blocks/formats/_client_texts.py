@@ -117,7 +117,7 @@ _EVENTS: Final = (
             "command-", "local-command", "bash-", "task-notification", "turn_aborted", "skill", "subagent", "ide_",
         )
     ),
-    # What other agents of a team say; its lead gives a teammate its task, as a user does.
+    # What other agents of a team say (session files of Claude Code 2.1); its lead gives a teammate its task, as a user does.
     _Row(r'<(?=teammate-message\b)(?!teammate-message teammate_id="team-lead")', ""),
     _Row(r"Read the output file to retrieve the result: ", "task-notification"),
     _Row(r"Base directory for this skill: ", "skill"),

@@ -465,7 +465,7 @@ def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
         told = list[tuple[str, str]]()
         if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
             told = [_answer(call, entry.block)]
-        elif isinstance(entry.block, UserAttachment | UserPrompt | UserFollowup | UserSteer):
+        elif isinstance(entry.block, (UserAttachment, *_SAID)):
             told = [*_notified(text_of(entry.block))]
         for report, source in told:
             if condensed := _condensed(report):

@@ -1,4 +1,4 @@
-"""Quoting text between tags that the text cannot close, nor forge.
+"""Quoting text between tags that the text cannot close.
 
     <summary-204 version="5">
     ... </summary> ... </summary-118> ...

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from threading import Lock
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import attrs
 from attrs.validators import optional
@@ -32,6 +32,9 @@ def positive_number(_: object, attribute: "attrs.Attribute[Any]", value: Any) ->
         raise MisuseError(f"{attribute.name} must be a number above 0, not {in_words(value)}")
 
 
+_count: Final[Any] = optional(valid(COUNT, "Limits"))
+
+
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class Limits:
@@ -40,9 +43,9 @@ class Limits:
     They are checked before each request, so the last answer may exceed them.
     """
 
-    rounds: int | None = attrs.field(default=100, validator=optional(valid(COUNT, "Limits")))  # type: ignore[arg-type]  # by its default
+    rounds: int | None = attrs.field(default=100, validator=_count)
     """Answers of the model."""
-    tokens: int | None = attrs.field(default=None, validator=optional(valid(COUNT, "Limits")))
+    tokens: int | None = attrs.field(default=None, validator=_count)
     """Tokens of all prompts, including those read from the cache, and of all answers."""
     dollars: float | None = attrs.field(default=None, validator=optional(positive_number))
     """Dollars at the model's list prices."""

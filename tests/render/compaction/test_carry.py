@@ -18,6 +18,7 @@ from render.compaction._user_words_and_instructions import (
     _limits,
 )
 from tests import _builders as make
+from tests._table import for_each
 
 
 def compacted(view: View, **changes: Any) -> View:
@@ -51,12 +52,20 @@ def test_notes_are_carried_byte_for_byte() -> None:
     assert odd in [text for _, text in make.quotations(texts(after), "note")]
 
 
-def test_why_the_user_refused_a_call_is_the_users_word() -> None:
+@for_each(
+    "refusal",
+    [
+        (
+            "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the"
+            " user said:\n"
+        ),
+        "The user rejected permission to use this specific tool call with the following feedback: ",
+    ],
+    ids=["Claude Code", "opencode"],
+)
+def test_why_the_user_refused_a_call_is_the_users_word(refusal: str) -> None:
     words = "no, I did not say commit anything"
-    refusal = (
-        "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the"
-        f" user said:\n{words}"
-    )
+    refusal += words
     plain = "The user doesn't want to proceed with this tool use. STOP what you are doing."
     refused: list[Block] = [
         *(make.call("a"), make.result("a", refusal, is_error=True)),
