@@ -81,11 +81,7 @@ def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
         was_own = summary.complete and index < summary.quoted
         is_own = was_own or (words and any(words in text for text in said))
         (own if is_own else others).append(constraint)
-    return replace(
-        summary,
-        constraints=(*own, *others),
-        quoted=len(own),
-    )
+    return replace(summary, constraints=(*own, *others), quoted=len(own))
 
 
 def _said(fold: FoldRange) -> Iterator[str]:
