@@ -1,5 +1,7 @@
 """Immutable blocks, and the events that record what happened to them."""
 
+from typing import TYPE_CHECKING
+
 from blocks._block import (
     AssistantCompletion,
     AssistantThinking,
@@ -63,7 +65,6 @@ from blocks._ids import BlockId, CallId, TurnId
 from blocks._name_conflict import check_timeline as _check_timeline
 from blocks._naming import path_of
 from blocks._summary import StructuredSummary
-from blocks.formats import parts_from
 
 __all__ = [
     "AccessRefusedError",
@@ -145,6 +146,7 @@ from blocks._block import fields_in as fields_in
 from blocks._block import images_of as images_of
 from blocks._block import is_web_url as is_web_url
 from blocks._block import leaves as leaves
+from blocks._block import standing_key as standing_key
 from blocks._block import standing_of as standing_of
 from blocks._block import text_of_parts as text_of_parts
 from blocks._block import words_of as words_of
@@ -239,4 +241,8 @@ from blocks._window import window_of as window_of
 from blocks._window import withheld_after as withheld_after
 from blocks._window import withheld_in as withheld_in
 
+if TYPE_CHECKING:
+    from blocks.formats import parts_from
+
+__getattr__, __dir__ = later(globals(), {"blocks.formats": "parts_from"})
 _check_timeline()

@@ -25,6 +25,7 @@ from typing import Final, TypeAlias, TypeGuard
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     BlockAppended,
@@ -60,8 +61,7 @@ class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The event as JSON; `blocks.decode_event` reads it."""
 
 
-@attrs.frozen
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A `RangeCompacted` or `RangeExpanded` in the log."""
 
     version: int
@@ -261,8 +261,7 @@ def checked_fork(
     return head.cut_to(at)
 
 
-@attrs.frozen(kw_only=True)
-class TimelineInfo:
+class TimelineInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A timeline in the result of `EventStore.list`."""
 
     id: TimelineId
@@ -347,8 +346,7 @@ def _about(data: bytes) -> str:
 # Retention: which events a store may remove from a log, what it reports about them, and what it refuses.
 
 
-@attrs.frozen(kw_only=True)
-class ArchivedRange:
+class ArchivedRange(msgspec.Struct, frozen=True, kw_only=True):
     """Events in an archive file: a row of the store's manifest."""
 
     first: int
@@ -399,7 +397,7 @@ class Kept:
     def cut_to(self, version: int) -> "Kept":
         """What is left of a fork at a version."""
         archives = (
-            attrs.evolve(archive, last=min(archive.last, version))
+            replace(archive, last=min(archive.last, version))
             for archive in self.archives
             if archive.first <= version
         )
@@ -419,8 +417,7 @@ class Kept:
             raise ForgottenError(timeline, self.forgotten + 1, what)
 
 
-@attrs.frozen(kw_only=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a removal."""
 
     events: int = 0

@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 import attrs
+import msgspec
 
 from blocks import (
     BlockAppended,
@@ -354,8 +355,7 @@ def _bytes_of(store: EventStore, timeline: TimelineId, last: int) -> list[bytes]
 # What a store says.
 
 
-@attrs.frozen(kw_only=True)
-class Skim:
+class Skim(msgspec.Struct, frozen=True, kw_only=True):
     """A small part of a timeline."""
 
     first: Sequence[Recorded] = ()
@@ -368,8 +368,7 @@ class Skim:
     """All events that are left of the kinds that are wanted from the whole log, oldest first."""
 
 
-@attrs.frozen
-class TurnChange:
+class TurnChange(msgspec.Struct, frozen=True):
     """A block whose turn differs from that of the block before it; or, if it is not a result, from that of the
     last block that was not a result; or the first block of a turn."""
 
@@ -455,8 +454,7 @@ PROBLEMS_MAX: Final = 100
 """A report stops after this many problems: such a store is broken, and further problems repeat these."""
 
 
-@attrs.frozen(kw_only=True)
-class StoreProblem:
+class StoreProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A problem that `verify` found."""
 
     timeline: str = ""
@@ -468,8 +466,7 @@ class StoreProblem:
     what: str
 
 
-@attrs.frozen(kw_only=True)
-class StoreReport:
+class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of `verify`."""
 
     timelines: int = 0

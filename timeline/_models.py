@@ -139,8 +139,7 @@ def _parts(name: str) -> list[str]:
     return re.findall("[a-z]+|[0-9]+", name)
 
 
-@attrs.frozen
-class Vendor:
+class Vendor(msgspec.Struct, frozen=True):
     """Who makes models with certain names."""
 
     names: tuple[str, ...]

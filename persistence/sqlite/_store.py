@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import MisuseError
 from persistence._file import FileLocation, copy_of_a_moment, database_path, path_in, system_errors
@@ -66,7 +67,7 @@ class SQLiteLocation(FileLocation):
             with SQLiteStore(copy) as store:
                 report = store.verify(keys=keys)
         problem = StoreProblem(what=f"{lost}; {SAVE}")
-        return attrs.evolve(report, problems=(problem, *report.problems))
+        return replace(report, problems=(problem, *report.problems))
 
     def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
         from persistence.sqlite._salvage import lost_commits, salvaged

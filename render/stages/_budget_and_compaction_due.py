@@ -11,6 +11,8 @@ from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 import attrs
+import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
@@ -351,8 +353,7 @@ _Encoded: TypeAlias = tuple[Group, Piece]
 """A group as it is shown, and encoded."""
 
 
-@attrs.frozen
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """One block as it is shown."""
 
     kind: PartKind
@@ -362,8 +363,7 @@ class _Part:
     """Tokens that hiding the block would free."""
 
 
-@attrs.frozen(kw_only=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a request that is too large: all blocks of one kind, or a part without blocks."""
 
     kind: PartKind
@@ -403,8 +403,7 @@ class Cause:
                 return f"hide {self.kind}s with timeline.hide, {self.largest!r} first"
 
 
-@attrs.frozen(kw_only=True)
-class CannotFit:
+class CannotFit(msgspec.Struct, frozen=True, kw_only=True):
     """Why the request exceeds its limit, or why no compaction can bring it below its target."""
 
     reason: MisfitReason
@@ -445,7 +444,7 @@ def cannot_fit(
         excess = sizes.total - context.limit
         parts = parts_of(_encoded(shown.groups, pieces))
         misfit = _misfit("over_limit", excess, parts, sizes, fixed)
-        return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
+        return replace(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
         groups = _encoded(shown.groups, pieces)
         notes = (part for part in parts_of(groups) if part.kind == "note")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
 import attrs
+import msgspec
 
 from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
 from render import CompactionDraft
@@ -17,8 +18,7 @@ BeforeCompaction: TypeAlias = Callable[["Compacting"], "Answer | Awaitable[Answe
 AfterCompaction: TypeAlias = Callable[["Compacted"], "Any | Awaitable[Any]"]
 
 
-@attrs.frozen(kw_only=True)
-class Compacting:
+class Compacting(msgspec.Struct, frozen=True, kw_only=True):
     """A compaction is about to happen."""
 
     before_tokens: int
@@ -32,8 +32,7 @@ class Compacting:
 EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
 
 
-@attrs.frozen(kw_only=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """A hook's changes to a compaction.
 
     An edit that cannot be applied (a cut that is not legal, a summary of a wrong type, a request that would not
@@ -47,8 +46,7 @@ class Edit:
     summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""
 
 
-@attrs.frozen(kw_only=True)
-class Compacted:
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
     """A compaction was committed."""
 
     before_tokens: int
