@@ -13,7 +13,6 @@ from blocks._block import (
     OpaqueBlock,
     Plan,
     ProviderPart,
-    RangeSummary,
     SystemMessage,
     TextPart,
     ToolCall,
@@ -41,7 +40,6 @@ from blocks._errors import (
     LogRewoundError,
     MisuseError,
     OutcomeUnknownError,
-    PolicyError,
     SessionFormatError,
     StoreError,
     StoreLockedError,
@@ -95,11 +93,9 @@ __all__ = [
     "OpaqueBlock",
     "OutcomeUnknownError",
     "Plan",
-    "PolicyError",
     "Provenance",
     "ProviderPart",
     "RangeCompacted",
-    "RangeSummary",
     "Recorded",
     "SessionFormatError",
     "StoreError",
@@ -136,6 +132,7 @@ from blocks._block import Determinism as Determinism
 from blocks._block import Durability as Durability
 from blocks._block import Outcome as Outcome
 from blocks._block import Part as Part
+from blocks._block import RangeSummary as RangeSummary
 from blocks._block import Sensitivity as Sensitivity
 from blocks._block import ToolKind as ToolKind
 from blocks._block import TurnHeader as TurnHeader

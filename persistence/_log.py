@@ -25,7 +25,6 @@ from typing import Final, TypeAlias, TypeGuard
 
 import attrs
 import msgspec
-from msgspec.structs import replace
 
 from blocks import (
     BlockAppended,
@@ -261,7 +260,8 @@ def checked_fork(
     return head.cut_to(at)
 
 
-class TimelineInfo(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class TimelineInfo:
     """A timeline in the result of `EventStore.list`."""
 
     id: TimelineId
@@ -346,7 +346,8 @@ def _about(data: bytes) -> str:
 # Retention: which events a store may remove from a log, what it reports about them, and what it refuses.
 
 
-class ArchivedRange(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class ArchivedRange:
     """Events in an archive file: a row of the store's manifest."""
 
     first: int
@@ -397,7 +398,7 @@ class Kept:
     def cut_to(self, version: int) -> "Kept":
         """What is left of a fork at a version."""
         archives = (
-            replace(archive, last=min(archive.last, version))
+            attrs.evolve(archive, last=min(archive.last, version))
             for archive in self.archives
             if archive.first <= version
         )
@@ -417,7 +418,8 @@ class Kept:
             raise ForgottenError(timeline, self.forgotten + 1, what)
 
 
-class Removed(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class Removed:
     """The result of a removal."""
 
     events: int = 0

@@ -40,6 +40,8 @@ from persistence._log import (
     checked_events,
     checked_fork,
     checked_kept_fork,
+    checked_page,
+    timeline_infos,
 )
 
 if TYPE_CHECKING:
@@ -109,6 +111,13 @@ class EventStore(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release files and threads; everything acknowledged is durable. Idempotent."""
+
+    # The work that all stores share; for the methods of a subclass.
+
+    checked_events = staticmethod(checked_events)
+    checked_fork = staticmethod(checked_fork)
+    checked_page = staticmethod(checked_page)
+    timeline_infos = staticmethod(timeline_infos)
 
     def __enter__(self) -> Self:
         return self
@@ -454,7 +463,8 @@ PROBLEMS_MAX: Final = 100
 """A report stops after this many problems: such a store is broken, and further problems repeat these."""
 
 
-class StoreProblem(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class StoreProblem:
     """A problem that `verify` found."""
 
     timeline: str = ""
@@ -466,7 +476,8 @@ class StoreProblem(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-class StoreReport(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class StoreReport:
     """The result of `verify`."""
 
     timelines: int = 0

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Final, cast
 
 import attrs
-from msgspec.structs import replace
 
 from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._archive import archive_problems
@@ -60,7 +59,7 @@ def verify(
             else nullcontext(target) as store
         ):
             found = (*report.problems, *missing(store, expect))
-        return replace(report, problems=found[:PROBLEMS_MAX])
+        return attrs.evolve(report, problems=found[:PROBLEMS_MAX])
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from blocks import later as _later
 from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
-from render.policy._policy import Policy, ToolPolicy
+from render.policy._policy import Policy
 from render.stages._rendered_and_cache_points import Rendered
 from render.view._view import Json, View
 
@@ -19,7 +19,6 @@ __all__ = [
     "Rendered",
     "RungScope",
     "Summary",
-    "ToolPolicy",
     "View",
     "summarize_before",
 ]
@@ -34,6 +33,7 @@ from render.policy._context import Rates as Rates
 from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import Where as Where
 from render.policy._policy import RungName as RungName
+from render.policy._policy import ToolPolicy as ToolPolicy
 from render.providers import PROVIDERS as PROVIDERS
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal

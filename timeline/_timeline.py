@@ -229,7 +229,7 @@ class Timeline(Shell):
         None means the default of an option, except for `artifacts`.
 
         Raises:
-            PolicyError: there is no policy of this name.
+            ArgumentError: there is no policy of this name.
             MisuseError: the name or another option is not valid, or the file is not a store.
             StoreLockedError: another process, or a `DuckDBStore` of this one, has the file open.
             DamagedStoreError: the file is damaged.

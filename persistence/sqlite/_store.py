@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import attrs
-from msgspec.structs import replace
 
 from blocks import MisuseError
 from persistence._file import FileLocation, copy_of_a_moment, database_path, path_in, system_errors
@@ -67,7 +66,7 @@ class SQLiteLocation(FileLocation):
             with SQLiteStore(copy) as store:
                 report = store.verify(keys=keys)
         problem = StoreProblem(what=f"{lost}; {SAVE}")
-        return replace(report, problems=(problem, *report.problems))
+        return attrs.evolve(report, problems=(problem, *report.problems))
 
     def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
         from persistence.sqlite._salvage import lost_commits, salvaged

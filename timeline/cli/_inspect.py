@@ -7,7 +7,6 @@ from functools import reduce
 from typing import Any, Final, Literal
 
 import attrs
-from msgspec.structs import asdict
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -86,7 +85,7 @@ class Listed:
     def json(self) -> dict[str, Any]:
         about, bill = self.about, timeline_bill(self.about.usage)
         return {
-            **asdict(self.info),
+            **attrs.asdict(self.info),
             "first": self.first,
             "prompt": about.prompt and about.prompt[:WORDS],
             "model": about.model,

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
 import attrs
-import msgspec
 
 from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
 from render import CompactionDraft
@@ -18,7 +17,8 @@ BeforeCompaction: TypeAlias = Callable[["Compacting"], "Answer | Awaitable[Answe
 AfterCompaction: TypeAlias = Callable[["Compacted"], "Any | Awaitable[Any]"]
 
 
-class Compacting(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class Compacting:
     """A compaction is about to happen."""
 
     before_tokens: int
@@ -32,7 +32,8 @@ class Compacting(msgspec.Struct, frozen=True, kw_only=True):
 EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class Edit:
     """A hook's changes to a compaction.
 
     An edit that cannot be applied (a cut that is not legal, a summary of a wrong type, a request that would not
@@ -46,7 +47,8 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""
 
 
-class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class Compacted:
     """A compaction was committed."""
 
     before_tokens: int

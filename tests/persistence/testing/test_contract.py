@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import replace
+import attrs
 
 from blocks import Event, LogWindow, Recorded, TimelineId, VersionConflictError
 from persistence import MemoryStore, TimelineInfo
@@ -105,7 +105,7 @@ class Wishful(MemoryStore):
     """Claims more events than it has."""
 
     def list(self) -> Sequence[TimelineInfo]:
-        return [replace(info, version=info.version + 1) for info in super().list()]
+        return [attrs.evolve(info, version=info.version + 1) for info in super().list()]
 
 
 class Hasty(MemoryStore):
