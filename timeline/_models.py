@@ -502,7 +502,7 @@ def rows_of_litellm(
         rows[name] = {field: value for field, value in row.items() if field not in own}
     if not rows:
         raise ValueError(
-            f"no language model of {', '.join(_SELLERS)} with max_input_tokens, {_INPUT} and {_OUTPUT} is in it"
+            f"it has no language model of {', '.join(_SELLERS)} with max_input_tokens, {_INPUT} and {_OUTPUT}"
         )
     return rows
 

@@ -331,7 +331,8 @@ class Piece:
         return costs
 
 
-class Violation(Struct, frozen=True):
+@attrs.frozen
+class Violation:
     """One reason why the provider would refuse a request."""
 
     rule: str
@@ -347,7 +348,8 @@ class Violation(Struct, frozen=True):
         return self.rule == "extra_field"
 
 
-class Overflow(Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class Overflow:
     """The prompt did not fit; the numbers are set if the error had them."""
 
     tokens: int | None = None

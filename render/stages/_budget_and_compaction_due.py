@@ -12,7 +12,6 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 import msgspec
-from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
@@ -403,7 +402,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
                 return f"hide {self.kind}s with timeline.hide, {self.largest!r} first"
 
 
-class CannotFit(msgspec.Struct, frozen=True, kw_only=True):
+@attrs.frozen(kw_only=True)
+class CannotFit:
     """Why the request exceeds its limit, or why no compaction can bring it below its target."""
 
     reason: MisfitReason
@@ -444,7 +444,7 @@ def cannot_fit(
         excess = sizes.total - context.limit
         parts = parts_of(_encoded(shown.groups, pieces))
         misfit = _misfit("over_limit", excess, parts, sizes, fixed)
-        return replace(misfit, advice=unwilling) if unwilling else misfit
+        return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
         groups = _encoded(shown.groups, pieces)
         notes = (part for part in parts_of(groups) if part.kind == "note")
