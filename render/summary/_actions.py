@@ -34,22 +34,26 @@ from blocks import (
     tool_kind,
     tool_target,
 )
-from render.summary._commands import (
-    ALL,
+from render.summary._calls import (
+    REJECTED,
     WENT_WELL,
-    Command,
-    command_of,
     outcome,
-    script_of,
-    shortened,
-    shown_command,
+    output_of,
     status_of,
     telling_error,
 )
 from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
-from render.summary._identifiers import one_line, output_of
-from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
-from render.summary._state import is_plan
+from render.summary._identifiers import one_line
+from render.summary._shell import (
+    ALL,
+    CommandLine,
+    command_of,
+    commands_in,
+    script_of,
+    shortened,
+    shown_command,
+)
+from render.summary._state import COMMITTED, STARTED, is_look, is_plan
 from render.view._view import Entry
 
 TARGET_MAX: Final = 300
@@ -101,7 +105,7 @@ def advance(
     """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
     the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
-    commands = {each.id: Command(each.command) for each in running if each.id}
+    commands = {each.id: CommandLine(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
         call = entry.block
@@ -135,7 +139,7 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
 
 
 def action_of(
-    call: ToolCall, answer: Entry | None, version: int, ran: Command | None = None
+    call: ToolCall, answer: Entry | None, version: int, ran: CommandLine | None = None
 ) -> Action:
     """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told. `ran` is the
     running command that the call asks for."""
@@ -184,7 +188,7 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
 
 
 def _of_others(
-    call: ToolCall, result: ToolResult | None, output: str, failure: str, ran: Command | None
+    call: ToolCall, result: ToolResult | None, output: str, failure: str, ran: CommandLine | None
 ) -> Action:
     """The action of a command, a search, a look at the web, or any other tool."""
     known = result.envelope if result else None
@@ -204,7 +208,7 @@ def _of_others(
     )
 
 
-def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: str) -> Action:
+def _ran(command: CommandLine, call: ToolCall, result: ToolResult | None, output: str) -> Action:
     """A command with the outcome of its tests, its error, or its output."""
     status, tests = status_of(result), outcome(output)
     is_bad = result is not None and (

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, cast
 import attrs
 
 from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
-from render.summary._identifiers import is_cut, output_of
+from render.summary._calls import WENT_WELL, is_cut, output_of, status_of
+from render.summary._shell import ALL, Script, Shown, script_of
 
 
 class Row(NamedTuple):

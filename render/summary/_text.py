@@ -16,8 +16,8 @@ from blocks import (
     DroppedSpan,
     RangeSummary,
 )
-from render.summary import _turns
 from render.summary._actions import text_of_actions
+from render.summary._findings import text_of_findings
 from render.summary._quote import quoted
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
@@ -66,7 +66,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of how things stand, what was found and what was done, in order."""
     yield STATE, state_text(digest.progress)
-    yield FOUND, _turns.text(digest.findings)
+    yield FOUND, text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions(digest.actions)
 

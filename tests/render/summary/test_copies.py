@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blocks import Region
-from render.summary._copies import Copy, followed
-from render.summary._working_set import Shown, working_set
+from render.summary._working_set import Copy, Shown, followed, working_set
 from render.view._view import Entry
 from tests._table import for_each
 from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed

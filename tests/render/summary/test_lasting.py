@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import GAP, LASTING, _let_in
-from render.summary._written import Item
+from render.summary._written import GAP, LASTING, Item, _let_in
 from tests import _builders as make
 from tests._table import for_each
 

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, CheckRecord, Progress, Repository
-from render.summary._runs import (
+from render.summary._shell import commands_in
+from render.summary._state import (
     CHECK_VERSIONS,
     CHECKS_MAX,
     FAILING_MAX,
     OPEN_VERSIONS,
-    commands_in,
+    advance,
     failing_in,
     suite_of,
+    text,
 )
-from render.summary._state import advance, text
 from tests._builders import attachment, call, prompt, result, view_of
 from tests._table import for_each
 

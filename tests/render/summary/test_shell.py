@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._commands import (
+from render.summary._shell import (
     ALL,
     NOTHING,
     Script,

@@ -3,8 +3,14 @@
 import msgspec
 
 from blocks import Digest, Region
-from render.summary._copies import followed
-from render.summary._working_set import Shown, oldest_of, shown_lines, working_set, working_text
+from render.summary._working_set import (
+    Shown,
+    followed,
+    oldest_of,
+    shown_lines,
+    working_set,
+    working_text,
+)
 from render.view._view import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, viewed
 

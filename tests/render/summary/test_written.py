@@ -9,8 +9,10 @@ from msgspec import structs
 
 from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import GAP, HELD, HELD_FAST
 from render.summary._written import (
+    GAP,
+    HELD,
+    HELD_FAST,
     format_written,
     numbered,
     report_history,

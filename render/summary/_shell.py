@@ -1,8 +1,7 @@
-"""Shell commands: as one line, how they ended, the outcome of their tests, and which files they show or write."""
+"""Shell command lines: as one line, divided into their commands, and what they do with files."""
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
@@ -10,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import Envelope, ToolCall, ToolResult, leaves, text_of, tool_kind, tool_target
-from render.summary._identifiers import one_line, searched
+from blocks import Envelope, ToolCall, tool_kind, tool_target
+from render.summary._identifiers import one_line
 
-# A command as one line, and how it ended.
+# The command line of a call, and as it is shown.
 #
 #     cd /srv/cart && python3 - <<'EOF' 2>&1 | tail -5
 #     import cart                                                 ->   python3 - <<EOF (2 lines)       in /srv/cart
@@ -21,29 +20,10 @@ from render.summary._identifiers import one_line, searched
 #     EOF
 
 
-LINE_MAX: Final = 160
-"""Characters of one line of an error."""
 COMMAND_MAX: Final = 20_000
 """Characters of a command that are looked at."""
 LIMITS_MAX: Final = 300
 """Characters at its end in which it may limit its output."""
-STATUS_MAX: Final = 20
-WENT_WELL: Final = frozenset({"0", "ok", "no result"})
-_STATUS: Final = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})"
-)
-"""The exit status in the beginning of a result, in lower case."""
-_SEARCHED_MAX: Final = 20_000
-"""Characters of a result that are searched for error lines, half at its beginning and half at its end."""
-_ERROR: Final = re.compile(
-    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
-)
-"""Names an error in a line in lower case."""
-_NO_ERROR: Final = re.compile(
-    r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
-    r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
-)
-"""A line that has such a word and names none: a count, a heading, the status."""
 _LIMITS: Final = re.compile(
     r"(?:\s*(?:2>&1|2>\s*/dev/null|\|&?\s*(?:head|tail)(?:\s+-\S+)*(?:\s+\d+)?|\|\|\s*true|;?\s*echo \S*\$\?\S*))+\s*\Z"
 )
@@ -61,21 +41,21 @@ _FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
 
 
 @attrs.frozen
-class Command:
-    """A shell command as the agent wrote it, without the shell that runs it."""
+class CommandLine:
+    """What a call gives to a shell, without the shell that runs it."""
 
     text: str
     folder: str = ""
     """Where it runs, if the call says so."""
 
 
-def command_of(call: ToolCall, envelope: Envelope | None = None) -> Command | None:
+def command_of(call: ToolCall, envelope: Envelope | None = None) -> CommandLine | None:
     """The command of a call; None if it has none."""
     text, folder = _script(call.input) or tool_target(call.input, envelope), folder_of(call.input)
     text = text.strip()
     while entered := _ENTERED.match(text):
         text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
-    return Command(text, folder) if text else None
+    return CommandLine(text, folder) if text else None
 
 
 def _script(arguments: Mapping[str, Any]) -> str:
@@ -101,7 +81,7 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
     return next((folder for folder in given if isinstance(folder, str)), "")
 
 
-def shown_command(command: Command, characters_max: int) -> str:
+def shown_command(command: CommandLine, characters_max: int) -> str:
     """The command on one line: documents and quoted scripts as their first line or length, the whole shortened in the
     middle."""
     text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
@@ -136,105 +116,55 @@ def shortened(text: str, characters_max: int) -> str:
     return f"{text[:head]}…{text[head + 1 - characters_max :]}"
 
 
-def status_of(result: ToolResult | None) -> str:
-    """How a command ended: its exit status, or `ok`, `failed`, `no result`."""
-    if result is None:
-        return "no result"
-    known = result.envelope.key_fields
-    for key in ("exit_code", "returncode", "exit_status"):
-        if key in known:
-            return one_line(leaves(known[key]), STATUS_MAX)
-    found = _STATUS.search(text_of(result)[:400].lower())
-    return found.group(1) if found else "failed" if result.is_error else "ok"
+# The commands of a script.
 
 
-def telling_error(output: str) -> str:
-    """The line of an output that says best why it failed: the last one that names an error, or else the last."""
-    lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
-    telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
-    named = [line for line in telling if _ERROR.search(line.lower())]
-    return one_line((named or telling or [""])[-1], LINE_MAX)
+@attrs.frozen
+class Command:
+    """One command of a script."""
+
+    text: str
+    """Without redirections."""
+    words: tuple[str, ...]
+    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    end: str = ""
+    """The operator after it."""
 
 
-# Outcomes of tests, read from the summary lines at the end of a test runner's output.
-
-
-SEARCHED: Final = 4000
-"""Characters at the end of an output that are searched."""
-_COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
-_LINES: Final = tuple(
-    re.compile(rf"\n{line}", re.MULTILINE)
-    for line in (
-        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",  # pytest
-        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
-        rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
-        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
-        r" +(?P<counts>\d{1,9} passing)\b",  # mocha
-        r" +(?P<counts>\d{1,9} failing)\b",  # mocha
-        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
-        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
-        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest
-        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
-        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",  # Gradle
-        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",  # RSpec, bats
-    )
+DIVIDED_MAX: Final = 20_000
+"""Characters of a script that are divided; what follows is seldom more than a long here-document."""
+_REMOVED: Final = re.compile(
+    r"<<-?[ \t]*(['\"\\]?)(\w+)\1?(?P<rest>[^\n]*)\n.*?(?:\n[ \t]*\2\b|\Z)", re.DOTALL
 )
-"""The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
-is cut off."""
-_PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
-"""go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
-_MENTIONED: Final = re.compile(
-    r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
+_PIECE: Final = re.compile(
+    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?P<end>&&|\|\|?|[;\n]|(?<![<>])&(?!>))"
+    r"|(?P<redirection>(?:&|\d)?(?:>>?|<)(?:&\d?|[ \t]*[^\s;&|<>]+)?)|\w+|.",
+    re.DOTALL,
 )
-"""A text without one of these has no summary line."""
-_COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
-_NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
-_MEANT: Final = (
-    ("fail", "failed"),
-    ("err", "errors"),
-    ("pass", "passed"),
-    ("skip", "skipped"),
-    ("ign", "skipped"),
+_WRAPPERS: Final = re.compile(
+    r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
-"""The beginnings of runners' words, and the words used here."""
-_SAID: Final = ("failed", "errors", "passed", "skipped")
+"""What only changes how a command runs, with package managers' ways to run a program of a project."""
 
 
-def outcome(output: str) -> str:
-    """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
-    text = f"\n{output}"[-SEARCHED:]
-    return (_counts(text) or _packages(text)) if _MENTIONED.search(text) else ""
-
-
-def _counts(text: str) -> str:
-    counts = Counter[str]()
-    for line in _LINES:
-        for found in line.finditer(text):
-            counts += _counted(found)
-    return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
-
-
-def _packages(text: str) -> str:
-    packages = _PACKAGE.findall(text)
-    if failed := packages.count("FAIL"):
-        return f"{failed} package{'s' * (failed > 1)} failed"
-    return "packages ok" if packages else ""
-
-
-def _counted(found: re.Match[str]) -> Counter[str]:
-    """The counts of one summary line."""
-    said = found.groupdict()
-    pairs = [(word, number) for number, word in _COUNT.findall(said.get("counts") or "")]
-    pairs += _NAMED.findall(f"{said.get('named') or ''} {said.get('more') or ''}")
-    pairs += [("failed", said.get("failed") or "0")]
-    counts = Counter[str]()
-    for word, number in pairs:
-        for start, meant in _MEANT:
-            if word.lower().startswith(start):
-                counts[meant] += int(number)
-    if said.get("total"):
-        counts["passed"] += max(int(said["total"]) - counts.total(), 0)
-    return counts
+@lru_cache(maxsize=256)
+def commands_in(script: str) -> tuple[Command, ...]:
+    """The commands of a script, in order."""
+    found, text = list[Command](), ""
+    for piece in _PIECE.finditer(_REMOVED.sub(r"\g<rest>", script[:DIVIDED_MAX]) + "\n"):
+        if not piece["end"]:
+            text += "" if piece["redirection"] else piece[0]
+            continue
+        said = text.strip()
+        said = said.strip("(){} ") if said[:1] in {"(", "{"} else said
+        words = [word.strip("'\"") for word in _WRAPPERS.sub("", said, count=1).split()]
+        if words and words[0] != "cd":
+            program = basename(words[0]) or words[0]
+            found.append(Command(one_line(said, 200), (program, *words[1:]), piece["end"]))
+        text = ""
+    return tuple(found)
 
 
 # What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`.
