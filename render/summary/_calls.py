@@ -1,30 +1,76 @@
-"""Calls with their results: what a command printed, how it ended, and the outcome of its tests."""
+"""What a call did: its command, its output, how it ended, and the outcome of its tests."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import attrs
 
-from blocks import ToolCall, ToolKind, ToolResult, is_sealed, leaves, text_of, tool_kind
+from blocks import (
+    Envelope,
+    ToolCall,
+    ToolKind,
+    ToolResult,
+    is_sealed,
+    leaves,
+    text_of,
+    tool_kind,
+    tool_target,
+)
 from render.summary._identifiers import one_line, searched
-from render.summary._shell import Command, command_of, commands_in
+from render.summary._shell import (
+    NO_SCRIPT,
+    Command,
+    CommandLine,
+    Script,
+    command_of,
+    commands_in,
+    script_of,
+)
+from render.view._view import Entry
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Run:
-    """A call with its result."""
+    """A call with what its result tells."""
 
     call: ToolCall
-    result: ToolResult
+    envelope: Envelope | None
     version: int
-    """Version of the result."""
+    """Version of the result; 0: there is none."""
     kind: ToolKind
-    text: str
-    """What the tool returned, without the lines that it adds around a command's output."""
+    target: str
+    """The file, command or query that the call is about."""
+    whole: str
+    """What the tool returned; empty if it may not be shown."""
+    status: str
+    """How it ended: the exit status of a command, or `ok`, `failed`, `no result`."""
+    is_error: bool
+    """Whether the result says that the call failed."""
     failed: bool
-    commands: Sequence[Command] = ()
+    """Whether its status or its text say so, too."""
+    command: CommandLine | None
+    commands: Sequence[Command]
+    """Those of the command that ran."""
+
+    @cached_property
+    def text(self) -> str:
+        """What the tool returned, without the lines that it adds around a command's output, and without colours."""
+        start, end = output_of(self.whole)
+        return _ESCAPES.sub("", self.whole[start:end])
+
+    @property
+    def script(self) -> Script:
+        """What a shell call does with files."""
+        return script_of(self.call.input) if self.kind == "command" else NO_SCRIPT
+
+    def of(self, command: CommandLine) -> "Run":
+        """The same call, which asks for a command that another call has started, as a run of this command."""
+        failed = self.failed or self.status not in WENT_WELL
+        commands = commands_in(command.text)
+        return attrs.evolve(self, kind="command", command=command, commands=commands, failed=failed)
 
 
 _REFUSED: Final = re.compile(
@@ -40,19 +86,35 @@ _NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
 """How a result begins of a command that did not run: Claude Code."""
 
 
-def run_of(call: ToolCall, result: ToolResult, version: int) -> Run:
-    """The call with what its result tells."""
-    known = result.envelope
-    kind = tool_kind(call.name, call.input, known)
-    text = "" if is_sealed(result) else text_of(result)
-    failed = result.is_error or known.outcome == "failure"
-    if kind in {"write", "command"} and not failed:
-        is_write = kind == "write"
-        failed = bool(_REFUSED.match(text)) if is_write else status_of(result) not in WENT_WELL
-    command = command_of(call, known) if kind == "command" else None
-    commands = commands_in(command.text) if command and not _NOT_RUN.match(text) else ()
-    start, end = output_of(text)
-    return Run(call, result, version, kind, text[start:end], failed, commands)
+_ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
+"""Colours of a terminal, and tags around an error."""
+
+
+def run_of(call: ToolCall, answer: Entry | None) -> Run:
+    """The call with what its result tells, if it has one."""
+    result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+    envelope = result.envelope if result else None
+    kind, target = tool_kind(call.name, call.input, envelope), tool_target(call.input, envelope)
+    text = ""
+    if answer and result and answer.original is None and not is_sealed(result):
+        text = text_of(result)
+    is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
+    status = status_of(result)
+    is_bad = {"write": bool(_REFUSED.match(text)), "command": status not in WENT_WELL}
+    command = command_of(call.input, target) if kind == "command" else None
+    return Run(
+        call=call,
+        envelope=envelope,
+        version=answer.version if answer else 0,
+        kind=kind,
+        target=target,
+        whole=text,
+        status=status,
+        is_error=is_error,
+        failed=is_error or is_bad.get(kind, False),
+        command=command,
+        commands=commands_in(command.text) if command and not _NOT_RUN.match(text) else (),
+    )
 
 
 # The lines that a tool adds around a command's output: exit status, duration.
@@ -187,23 +249,18 @@ _SAID: Final = ("failed", "errors", "passed", "skipped")
 
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
-    text = f"\n{output}"[-SEARCHED:]
-    return (_counts(text) or _packages(text)) if _MENTIONED.search(text) else ""
-
-
-def _counts(text: str) -> str:
-    counts = Counter[str]()
+    text, counts = f"\n{output}"[-SEARCHED:], Counter[str]()
+    if not _MENTIONED.search(text):
+        return ""
     for line in _LINES:
         for found in line.finditer(text):
             counts += _counted(found)
-    return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
-
-
-def _packages(text: str) -> str:
+    if told := ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word]):
+        return told
     packages = _PACKAGE.findall(text)
-    if failed := packages.count("FAIL"):
-        return f"{failed} package{'s' * (failed > 1)} failed"
-    return "packages ok" if packages else ""
+    failed = packages.count("FAIL")
+    some = f"{failed} package{'s' * (failed > 1)} failed"
+    return some if failed else "packages ok" if packages else ""
 
 
 def _counted(found: re.Match[str]) -> Counter[str]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import Envelope, ToolCall, tool_kind, tool_target
 from render.summary._identifiers import one_line
 
 # The command line of a call, and as it is shown.
@@ -49,10 +48,9 @@ class CommandLine:
     """Where it runs, if the call says so."""
 
 
-def command_of(call: ToolCall, envelope: Envelope | None = None) -> CommandLine | None:
-    """The command of a call; None if it has none."""
-    text, folder = _script(call.input) or tool_target(call.input, envelope), folder_of(call.input)
-    text = text.strip()
+def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
+    """The command of a call with these arguments, or its target, if it is none that is known; None if it has none."""
+    text, folder = (_script(arguments) or target).strip(), folder_of(arguments)
     while entered := _ENTERED.match(text):
         text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
     return CommandLine(text, folder) if text else None
@@ -244,7 +242,7 @@ class Script:
     """Whether it has no other effects or output."""
 
 
-NOTHING: Final = Script()
+NO_SCRIPT: Final = Script()
 
 
 @attrs.define
@@ -262,21 +260,19 @@ class _Stage:
     """The operator after it."""
 
 
-def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
-    """What a shell call does with files; `NOTHING` for any other call."""
-    if tool_kind(call.name, call.input, envelope) != "command":
-        return NOTHING
-    text = _script(call.input)
+def script_of(arguments: Mapping[str, Any]) -> Script:
+    """What a shell call with these arguments does with files."""
+    text = _script(arguments)
     is_told = len(text) <= SCRIPT_MAX and _TELLING.search(text)
-    return parsed(text, folder_of(call.input)) if is_told else NOTHING
+    return parsed(text, folder_of(arguments)) if is_told else NO_SCRIPT
 
 
 @lru_cache(maxsize=128)
 def parsed(text: str, folder: str | None = "") -> Script:
-    """What a script that runs in `folder` does with files; `NOTHING` if that is not certain."""
+    """What a script that runs in `folder` does with files; `NO_SCRIPT` if that is not certain."""
     stages = _stages(text)
     if any(stage.words[0] in _GUARDING for stage in stages):
-        return NOTHING
+        return NO_SCRIPT
     written, parts = list[Written](), list[Shown]()
     is_all, before, pipeline = bool(stages), "", list[_Stage]()
     for stage in stages:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from posixpath import basename, join, normpath, splitext
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import attrs
 from msgspec.structs import replace
@@ -37,22 +37,19 @@ from blocks import (
     label_of,
     text_of,
     tool_kind,
-    tool_target,
     words_of,
 )
 from render.summary._calls import (
-    WENT_WELL,
     Run,
     outcome,
     output_of,
     run_of,
-    status_of,
     telling_error,
 )
 from render.summary._files import edits_of, name_of, shared_folder
 from render.summary._findings import is_assent
 from render.summary._identifiers import listed, one_line, searched
-from render.summary._shell import Command, commands_in
+from render.summary._shell import Command, CommandLine, commands_in
 from render.view._view import Entry
 
 
@@ -70,7 +67,7 @@ def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry
             continue
         block, call = entry.block, calls.get(entry.pair)
         if isinstance(block, ToolResult):
-            state = _after(state, run_of(call, block, entry.version)) if call else state
+            state = _after(state, run_of(call, entry)) if call else state
         elif words := words_of(block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
@@ -111,8 +108,10 @@ def _asked(state: Progress, entry: Entry, words: str) -> Progress:
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    processes = without_checks(state.processes)
-    return replace(state, checks=without_errors(state.checks), processes=processes)
+    # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
+    checks = tuple(check for check in state.checks if _suites(check.command))
+    processes = tuple(each for each in state.processes if not _suites(each.command))
+    return replace(state, checks=checks, processes=processes)
 
 
 # The steps.
@@ -213,16 +212,14 @@ WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
 
 
-@attrs.frozen
-class _Edit:
+class _Edit(NamedTuple):
     """One change of a file."""
 
     file: str
-    old: Sequence[str] | None = ()
-    """The replaced lines; None: the whole file."""
-    new: Sequence[str] = ()
     how: str = ""
     """As `FileChange.how`, or `restored`."""
+    line: str = ""
+    """What it replaced, in its most telling line."""
     source: str = ""
     """The file that it was before, if it was moved."""
 
@@ -230,7 +227,7 @@ class _Edit:
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
-    for edit in () if run.failed else chain(_made(run), *map(_by_command, run.commands)):
+    for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
         old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
         if edit.source:
             moved = changes.pop(_known(edit.source, changes), None)
@@ -254,20 +251,16 @@ def _known(file: str, paths: Iterable[str]) -> str:
     return alike[0] if len(alike) == 1 else file
 
 
-def _made(run: Run) -> Iterator[_Edit]:
+def _by_arguments(run: Run) -> Iterator[_Edit]:
     """The edits that a call's arguments show."""
     is_patch = "*** Begin Patch" in str(run.call.input)
     made = "created" if "created" in run.text[:200].lower() else "written"
-    for edit in edits_of(run.call, run.result.envelope):
-        is_whole, new = edit.old is None and not edit.is_added, _worded(edit.new or "")
-        how = "deleted" if is_patch and not new else made
-        old = None if is_whole else _worded(edit.old or "")
-        yield _Edit(edit.file, old, new, how if is_whole else "")
-
-
-def _worded(text: str) -> list[str]:
-    """The lines that have a word, without white space around them."""
-    return [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
+    for edit in edits_of(run):
+        new = edit.new or ""
+        if edit.old is not None or edit.is_added:
+            yield _Edit(edit.file, line=_difference(edit.old or "", new))
+        else:
+            yield _Edit(edit.file, made if re.search(r"\w", new) or not is_patch else "deleted")
 
 
 _IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
@@ -284,9 +277,9 @@ def _by_command(command: Command) -> Iterator[_Edit]:
         target = name_of(normpath(others[-1]))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
-            yield _Edit(new, how=f"moved from {file}", source=file)
+            yield _Edit(new, f"moved from {file}", source=file)
     elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
-        yield from (_Edit(file, how="deleted" if program == "rm" else "restored") for file in files)
+        yield from (_Edit(file, "deleted" if program == "rm" else "restored") for file in files)
     elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
         yield from map(_Edit, files)
 
@@ -298,7 +291,7 @@ def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
         return FileChange(path=path, edits=edits, seen=version, how="deleted")
     is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
     how = edit.how if is_new or edit.how == "created" else change.how or edit.how
-    line = _difference(edit) or change.line
+    line = edit.line or change.line
     return replace(change, path=path, edits=edits, seen=version, how=how, line=line)
 
 
@@ -309,12 +302,14 @@ _AROUND: Final = re.compile(
 """A line that says little of what an edit is about: an import, a part of a block."""
 
 
-def _difference(edit: _Edit) -> str:
+def _difference(before: str, after: str) -> str:
     """What an edit replaced in its most telling line: `old → new` where both are short, else the line that
-    came (`+ x`) or went (`- x`); nothing for a whole file."""
-    if edit.old is None:
-        return ""
-    sides = ([x for x in edit.old if x not in edit.new], [x for x in edit.new if x not in edit.old])
+    came (`+ x`) or went (`- x`)."""
+    texts = [
+        [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
+        for text in (before, after)
+    ]
+    sides = ([x for x in one if x not in other] for one, other in (texts, texts[::-1]))
     old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
     if old and new and len(old) + len(new) > LINE_CHARACTERS:
         old = ""
@@ -393,13 +388,14 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     left = [
         old
         for old in before
-        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old) else OPEN_VERSIONS)
+        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS)
         and not _covers(command, old)
     ]
     if checking and checking[-1].end != "&":
         result = _result(run, tests, is_hidden=checking[-1].end == "|")
         left.append(CheckRecord(command=command, result=result, seen=run.version))
-    checks, errors = [c for c in left if _suites(c)], [c for c in left if not _suites(c)]
+    checks = [check for check in left if _suites(check.command)]
+    errors = [check for check in left if check not in checks]
     kept = [*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]]
     return sorted(kept, key=lambda check: check.seen)
 
@@ -408,7 +404,7 @@ def _told(run: Run) -> Sequence[Command]:
     """The commands of a call whose result says something; of a tool that is none, its name with its target."""
     if run.kind in {"write", "other"}:
         verb = run.kind if run.kind == "write" else run.call.name
-        return commands_in(f"{verb} {tool_target(run.call.input, run.result.envelope)}")[:1]
+        return commands_in(f"{verb} {run.target}")[:1]
     return [
         c
         for c in run.commands
@@ -445,7 +441,7 @@ def _covers(command: str, old: CheckRecord) -> bool:
     )
     is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
     words_max = len(old.command.split()) - bool(is_fault)
-    is_narrow = _suites(old) and len(command.split()) > words_max
+    is_narrow = _suites(old.command) and len(command.split()) > words_max
     return command == old.command or (before <= ran and not is_narrow)
 
 
@@ -454,7 +450,7 @@ def _selects(command: str, old: CheckRecord) -> bool:
     words = [
         word for word in _NAME.findall(command.partition(" ")[2]) if word not in old.command[:20]
     ]
-    failed = old.result.partition("failed: ")[2].split(", ") if _suites(old) else [""]
+    failed = old.result.partition("failed: ")[2].split(", ") if _suites(old.command) else [""]
     return all(any(word in test for word in words) for test in failed)
 
 
@@ -462,24 +458,14 @@ _NAME: Final = re.compile(r"[\w./:-]{6,}")
 """A word that may name tests."""
 
 
-def _suites(record: CheckRecord) -> list[str]:
-    """The suites of a record; none if it is an open error."""
-    return list(filter(None, map(suite_of, commands_in(record.command))))
-
-
-def without_errors(checks: Iterable[CheckRecord]) -> tuple[CheckRecord, ...]:
-    """The checks when the user asks for something new: errors of the work before are closed."""
-    return tuple(check for check in checks if _suites(check))
-
-
-def without_checks(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """The processes when the user asks for something new: a check ends by itself, and nobody waits for it any more."""
-    return tuple(each for each in processes if not any(map(suite_of, commands_in(each.command))))
+def _suites(command: str) -> list[str]:
+    """The suites that a command runs; none if its record is an open error."""
+    return list(filter(None, map(suite_of, commands_in(command))))
 
 
 def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
     """What came of a check; of one whose status a pipe hides, the line that tells of a fault."""
-    why, status = telling_error(run.text), status_of(run.result)
+    why, status = telling_error(run.text), run.status
     if run.failed or "failed" in tests or "errors" in tests:
         how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
@@ -518,18 +504,14 @@ _EXITED: Final = re.compile(
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
     """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
     that sees it exit is a run of the command that started it."""
-    whole, left = text_of(run.result), list(before)
-    head = whole[: output_of(whole)[0] or 600]
+    left, head = list(before), run.whole[: output_of(run.whole)[0] or 600]
     started = STARTED.search(head)
     named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
     if asked := next((each for each in before if each.id and each.id in named), None):
         if started or not _EXITED.search(head):
             return left, attrs.evolve(run, kind="command", commands=())
-        failed = run.failed or status_of(run.result) not in WENT_WELL
         left.remove(asked)
-        return left, attrs.evolve(
-            run, kind="command", commands=commands_in(asked.command), failed=failed
-        )
+        return left, run.of(CommandLine(asked.command))
     if started and run.commands:
         left.append(Process(command=_joined(run.commands), id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())

@@ -38,9 +38,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of, tool_kind
+from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of
+from render.summary._calls import run_of
 from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of, without_number
-from render.summary._shell import folder_of, script_of
+from render.summary._shell import folder_of
 from render.view._view import Entry
 
 # The copy of one file.
@@ -247,20 +248,18 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
 
 def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy], folder: str) -> str:
     """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
-    call, result = asked.source, answered.block
-    if not isinstance(call, ToolCall) or not isinstance(result, ToolResult):
+    call = asked.source
+    if not isinstance(call, ToolCall):
         return folder
-    folder = folder_of(call.input) or folder
-    failed = result.is_error or result.envelope.outcome == "failure"
+    run, folder = run_of(call, answered), folder_of(call.input) or folder
     is_hidden = any(e.original is not None or is_sealed(e.block) for e in (asked, answered))
-    kind = tool_kind(call.name, call.input, result.envelope)
-    if kind not in _LOOKING:
-        for edit in () if failed and kind != "command" else edits_of(call, result.envelope):
-            known = attrs.evolve(edit, new=None) if failed or is_hidden else edit
-            _copy_of(edit.file, copies, folder).change(known, asked.version, answered.version)
-        if kind != "write" and not script_of(call, result.envelope).is_all:
-            _doubt(text_of(call), kind, copies, answered.version)
-    if not failed and not is_hidden and (view := view_of(call, result, answered.version)):
+    if run.kind not in _LOOKING:
+        for edit in () if run.is_error and run.kind != "command" else edits_of(run):
+            known = attrs.evolve(edit, new=None) if run.is_error or is_hidden else edit
+            _copy_of(edit.file, copies, folder).change(known, asked.version, run.version)
+        if run.kind != "write" and not run.script.is_all:
+            _doubt(text_of(call), run.kind, copies, run.version)
+    if not (run.is_error or is_hidden) and (view := view_of(run)):
         _copy_of(view[0], copies, folder).show(view[1], asked.version)
     return folder
 

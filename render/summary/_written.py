@@ -23,6 +23,7 @@ write it, is added to that one by rules: what must not drift is carried verbatim
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
@@ -154,8 +155,6 @@ def line_of(item: Item) -> str:
             turn = f" ({item.turn})" if item.turn else ""
             reasoned = _joined(", because ", item.decision, item.reason)
             return _joined("; rejected: ", reasoned, item.rejected) + turn
-        case Work(action="found"):  # a statement of the agent, which older releases quoted
-            return _joined(": ", item.component, item.description)
         case Work():
             action = "" if item.action == DONE else item.action
             return _joined(": ", _joined(": ", item.component, action), item.description)
@@ -192,14 +191,9 @@ class _Pages:
     texts: dict[str, str]
     lists: dict[str, list[Item | None]]
     """By field: the entries; None: it is closed, and its place stays so that ids mean the same to the end."""
-    known: dict[str, int] = attrs.field(init=False)
-    """By field: how many entries have an id; those that are added have none yet."""
     notices: list[str] = attrs.field(factory=list[str])
     uses: int = 0
     """How many parts of the update were used."""
-
-    def __attrs_post_init__(self) -> None:
-        self.known = {field: len(entries) for field, entries in self.lists.items()}
 
 
 def updated(
@@ -336,7 +330,7 @@ def _place(given: Any, pages: _Pages) -> tuple[str, int, int | None]:
         field = next((field for field, kind in _KINDS.items() if kind.letter == letter), "")
         index = int(found[2]) - 1
         item = int(found[3]) - 1 if found[3] else None
-    if field and 0 <= index < pages.known[field]:
+    if field and 0 <= index < len(pages.lists[field]):
         old = pages.lists[field][index]
         if item is None or (isinstance(old, NamedList) and 0 <= item < len(old.items)):
             return field, index, item
@@ -624,34 +618,12 @@ def _continued(old: str, new: str, room: SummaryRoom) -> str:
     text = f"{old}\n{new}".strip() if new.strip() not in old else old
     if room.count(text) <= room.prefix:
         return text
-    lines = text.split("\n")
-    head = _head(lines, room)
-    tail = _tail(lines[len(head) :], room.prefix - room.count("\n".join([*head, GAP, ""])), room)
-    return room.shortened("\n".join([*head, GAP, *tail]), room.prefix)
-
-
-def _head(lines: Sequence[str], room: SummaryRoom) -> list[str]:
-    """The first lines, up to the gap of an earlier merge."""
-    most = int(HEAD_SHARE * room.prefix)
-    head: list[str] = []
-    for line in lines:
-        if line == GAP or room.count("\n".join([*head, line])) > most:
-            break
-        head.append(line)
-    return head or [room.shortened(lines[0], most)]
-
-
-def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]:
-    """The last lines; the first of them that does not fit is cut to its beginning."""
-    tail: list[str] = []
-    for line in reversed([line for line in lines if line != GAP]):
-        left = tokens_max - room.count("\n".join(["", *tail]))
-        short = room.shortened(line, left)
-        if short:
-            tail.insert(0, short)
-        if short != line:
-            break
-    return tail
+    lines, half = text.split("\n"), int(HEAD_SHARE * room.prefix)
+    head = room.first(takewhile(GAP.__ne__, lines), half, half)
+    left = room.prefix - room.count("\n".join([*map(str, head), GAP, ""]))
+    rest = [line for line in lines[len(head) :] if line != GAP]
+    tail = reversed(room.first(reversed(rest), left, left))
+    return room.shortened("\n".join(map(str, (*head, GAP, *tail))), room.prefix)
 
 
 def _fitted(
@@ -728,40 +700,19 @@ def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> Struct
     return summary
 
 
-# The lasting lists.
-
-
 def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) -> dict[str, Any]:
-    """The lasting lists of both summaries within their rooms, and how many constraints are the user's own
-    words."""
-    own = _distinct((*old.constraints[: old.quoted], *new.constraints[: new.quoted]))
-    others = (*old.constraints[old.quoted :], *new.constraints[new.quoted :])
-    joined = {name: _distinct((*getattr(old, name), *getattr(new, name))) for name in LASTING}
-    joined["constraints"] = _distinct((*own, *others))
-    chosen = {
-        name: _let_in(items, int(LASTING[name] * room.history), room)
-        for name, items in joined.items()
-    }
-    lists = {name: tuple(joined[name][index] for index in chosen[name]) for name in LASTING}
-    return {**lists, "quoted": sum(index < len(own) for index in chosen["constraints"])}
-
-
-def _distinct(items: Iterable[Item]) -> Sequence[Item]:
-    """Each sentence once, in its oldest wording."""
-    found: dict[tuple[str, ...], Item] = {}
-    for item in items:
-        found.setdefault(_wording(item), item)
-    return tuple(found.values())
-
-
-def _let_in(items: Sequence[Item], tokens_max: int, room: SummaryRoom) -> list[int]:
-    """Indices of the items that fit, the oldest first."""
-    left, chosen = tokens_max, list[int]()
-    for index, item in enumerate(items):
-        if (size := room.size(item)) <= left:
-            chosen.append(index)
-            left -= size
-    return chosen
+    """Of the lasting lists of both summaries the oldest entries that have room, each sentence once, in its oldest wording;
+    and how many constraints are the user's own words."""
+    own = (*old.constraints[: old.quoted], *new.constraints[: new.quoted])
+    lists: dict[str, Any] = {}
+    for name, share in LASTING.items():
+        first = own if name == "constraints" else ()
+        left, kept = int(share * room.history), dict[tuple[str, ...], Item]()
+        for item in (*first, *getattr(old, name), *getattr(new, name)):
+            if (wording := _wording(item)) not in kept and (size := room.size(item)) <= left:
+                kept[wording], left = item, left - size
+        lists[name] = tuple(kept.values())
+    return {**lists, "quoted": sum(item in own for item in lists["constraints"])}
 
 
 def _wording(item: Item) -> tuple[str, ...]:
