@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import attrs
 
-from render.summary._identifiers import one_line
-
 # The command line of a call, and as it is shown.
 #
 #     cd /srv/cart && python3 - <<'EOF' 2>&1 | tail -5
@@ -114,31 +112,24 @@ def shortened(text: str, characters_max: int) -> str:
     return f"{text[:head]}…{text[head + 1 - characters_max :]}"
 
 
-# The commands of a script.
-
-
-@attrs.frozen
-class Command:
-    """One command of a script."""
-
-    text: str
-    """Without redirections."""
-    words: tuple[str, ...]
-    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
-    end: str = ""
-    """The operator after it."""
+# The commands of a script, divided by form (`&&`, `;`, `|`, line ends), because agents chain them:
+# `cd web && npm test 2>&1 | tail -20`. No script is too unusual for that.
 
 
 DIVIDED_MAX: Final = 20_000
-"""Characters of a script that are divided; what follows is seldom more than a long here-document."""
-_REMOVED: Final = re.compile(
-    r"<<-?[ \t]*(['\"\\]?)(\w+)\1?(?P<rest>[^\n]*)\n.*?(?:\n[ \t]*\2\b|\Z)", re.DOTALL
-)
-_PIECE: Final = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?P<end>&&|\|\|?|[;\n]|(?<![<>])&(?!>))"
-    r"|(?P<redirection>(?:&|\d)?(?:>>?|<)(?:&\d?|[ \t]*[^\s;&|<>]+)?)|\w+|.",
+"""Characters of a script that are divided, without here-documents."""
+_TOKEN: Final = re.compile(
+    r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
+    r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
+    r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
+    r"|(?P<end>&&|\|\||\|&?|[;\n&])"
+    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    r"|(?P<other>.)",
     re.DOTALL,
 )
+_QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_VALUE: Final = re.compile(r"[$`\\]")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
     r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
@@ -147,22 +138,87 @@ _WRAPPERS: Final = re.compile(
 """What only changes how a command runs, with package managers' ways to run a program of a project."""
 
 
+@attrs.define(eq=False)
+class Command:
+    """One command of a script: its words, its input, and the target of its output."""
+
+    text: str = ""
+    """Without redirections, on one line."""
+    words: tuple[str, ...] = ()
+    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    literal: list[str] = attrs.field(factory=list[str])
+    """Its words as they are written, also the wrappers."""
+    document: str | None = None
+    """A here-document; None also if the shell changes it."""
+    target: str = ""
+    is_added: bool = False
+    is_fed: bool = False
+    """Whether a redirection gives it an input."""
+    end: str = ""
+    """The operator after it."""
+
+
 @lru_cache(maxsize=256)
 def commands_in(script: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
-    found, text = list[Command](), ""
-    for piece in _PIECE.finditer(_REMOVED.sub(r"\g<rest>", script[:DIVIDED_MAX]) + "\n"):
-        if not piece["end"]:
-            text += "" if piece["redirection"] else piece[0]
-            continue
-        said = text.strip()
-        said = said.strip("(){} ") if said[:1] in {"(", "{"} else said
-        words = [word.strip("'\"") for word in _WRAPPERS.sub("", said, count=1).split()]
-        if words and words[0] != "cd":
-            program = basename(words[0]) or words[0]
-            found.append(Command(one_line(said, 200), (program, *words[1:]), piece["end"]))
-        text = ""
-    return tuple(found)
+    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:DIVIDED_MAX]
+    commands, _ = _read(f"{short}\n")
+    for command in commands:
+        text = " ".join(command.text.split())
+        text = command.text = text.strip("(){} ") if text[:1] in {"(", "{"} else text
+        words = [word.strip("'\"") for word in _WRAPPERS.sub("", text, count=1).split()]
+        command.words = (basename(words[0]) or words[0], *words[1:]) if words else ()
+    return tuple(each for each in commands if each.words and each.words[0] != "cd")
+
+
+def _read(script: str) -> tuple[list[Command], bool]:
+    """The commands of a script, and whether every part of it is understood."""
+    commands, is_plain, position, redirect = [Command()], True, 0, ""
+    waiting = list[tuple[Command, str]]()
+    while position < len(script) and (token := _TOKEN.match(script, position)):
+        command, position = commands[-1], token.end()
+        kind, said = token.lastgroup, token[token.lastindex or 0]
+        is_plain = is_plain and kind != "other" and said != "&" and "$(" not in token[0]
+        if kind == "document":
+            waiting.append((command, said))
+            command.is_fed = True
+        elif kind == "redirect":
+            redirect = said
+        elif kind == "end":
+            position = _documents(script, position, waiting) if said == "\n" else position
+            command.end = said
+            commands.append(Command())
+        elif kind == "word" and redirect:
+            if "<" in redirect:
+                command.is_fed = True
+            elif not redirect.endswith("&") and redirect[0] != "2":
+                command.target, command.is_added = said, ">>" in redirect
+            redirect = ""
+        else:
+            command.text += " " if kind == "blank" else token[0]
+            if kind == "word" and (command.literal or not _ASSIGNMENT.match(said)):
+                command.literal.append(said)
+    return commands, is_plain and not (waiting or redirect)
+
+
+def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -> int:
+    """Assign the here-documents that begin here to their commands; returns where the script continues."""
+    while waiting:
+        command, word = waiting[0]
+        end = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
+        if end is None:
+            return len(script)  # stays in `waiting`: no end found
+        document = script[position : end.start()]
+        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
+        command.document = document if is_known else None
+        position = end.end()
+        del waiting[0]
+    return position
+
+
+def _said(word: str) -> str:
+    """The word without its quotation marks."""
+    return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
 
 # What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`.
@@ -173,18 +229,7 @@ def commands_in(script: str) -> tuple[Command, ...]:
 
 SCRIPT_MAX: Final = 100_000
 """Characters of a script; longer ones are ignored."""
-_TOKEN: Final = re.compile(
-    r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
-    r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
-    r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<(?![<(]))"
-    r"|(?P<end>&&|\|\||\|&?|[;\n])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+",
-    re.DOTALL,
-)
-_QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
 _LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
-_VALUE: Final = re.compile(r"[$`\\]")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _PRINTS: Final = re.compile(
     r"(?P<all>cat(?: -n)?|nl -b ?a)|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
@@ -245,21 +290,6 @@ class Script:
 NO_SCRIPT: Final = Script()
 
 
-@attrs.define
-class _Stage:
-    """One command of a pipeline: its literal words, its input, and the target of its output."""
-
-    words: list[str] = attrs.field(factory=list[str])
-    document: str | None = None
-    """A here-document; None also if the shell changes it."""
-    target: str = ""
-    is_added: bool = False
-    is_fed: bool = False
-    """Whether a redirection gives it an input."""
-    end: str = ""
-    """The operator after it."""
-
-
 def script_of(arguments: Mapping[str, Any]) -> Script:
     """What a shell call with these arguments does with files."""
     text = _script(arguments)
@@ -270,15 +300,16 @@ def script_of(arguments: Mapping[str, Any]) -> Script:
 @lru_cache(maxsize=128)
 def parsed(text: str, folder: str | None = "") -> Script:
     """What a script that runs in `folder` does with files; `NO_SCRIPT` if that is not certain."""
-    stages = _stages(text)
-    if any(stage.words[0] in _GUARDING for stage in stages):
+    commands, is_plain = _read(text)
+    stages = [each for each in commands if each.literal]
+    if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
         return NO_SCRIPT
     written, parts = list[Written](), list[Shown]()
-    is_all, before, pipeline = bool(stages), "", list[_Stage]()
+    is_all, before, pipeline = bool(stages), "", list[Command]()
     for stage in stages:
         pipeline.append(stage)
-        if stage.words[0] == "cd":
-            folder = _joined(folder, stage.words[-1])
+        if stage.literal[0] == "cd":
+            folder = _joined(folder, stage.literal[-1])
         if before != "||":
             written += _written(stage, folder)
         if stage.end in {"|", "|&"}:
@@ -293,66 +324,6 @@ def parsed(text: str, folder: str | None = "") -> Script:
     return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
 
 
-def _stages(text: str) -> list[_Stage]:
-    """The commands of a script; empty if any part of it is not understood."""
-    stages, position, redirect = [_Stage()], 0, ""
-    waiting = list[tuple[_Stage, str]]()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None or "$(" in token[0]:
-            return []
-        stage, position = stages[-1], token.end()
-        kind, said = token.lastgroup, token[token.lastindex or 0]
-        if kind == "document":
-            waiting.append((stage, said))
-            stage.is_fed = True
-        elif kind == "redirect":
-            redirect = said
-        elif kind == "word":
-            _take(stage, said, redirect)
-            redirect = ""
-        elif kind == "end":
-            if said == "\n":
-                position = _documents(text, position, waiting)
-                if waiting:
-                    break
-            if stage.words:
-                stage.end = said
-                stages.append(_Stage())
-    return [] if waiting or redirect else [each for each in stages if each.words]
-
-
-def _take(stage: _Stage, word: str, redirect: str) -> None:
-    """Add a word to a command, or set the file of its redirection."""
-    if not redirect:
-        if stage.words or not _ASSIGNMENT.match(word):
-            stage.words.append(word)
-    elif "<" in redirect:
-        stage.is_fed = True
-    elif not redirect.endswith("&") and redirect[0] != "2":
-        stage.target, stage.is_added = word, ">>" in redirect
-
-
-def _documents(text: str, position: int, waiting: list[tuple[_Stage, str]]) -> int:
-    """Assign the here-documents that begin here to their commands; returns where the script continues."""
-    while waiting:
-        stage, word = waiting[0]
-        end = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE).search(text, position)
-        if end is None:
-            break  # stays in `waiting`: no end found
-        document = text[position : end.start()]
-        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
-        stage.document = document if is_known else None
-        position = end.end()
-        del waiting[0]
-    return position
-
-
-def _said(word: str) -> str:
-    """The word without its quotation marks."""
-    return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
-
-
 def _joined(folder: str | None, word: str) -> str | None:
     """The path of the file that a word names in a folder; None if it is not known, or the shell would expand it."""
     is_literal = word.startswith("~/") or (not _LITERAL.sub("", word) and word[0] != "~")
@@ -364,9 +335,9 @@ def _joined(folder: str | None, word: str) -> str | None:
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
 
-def _written(stage: _Stage, folder: str | None) -> Iterator[Written]:
-    first, *others = stage.words
-    if first in {"apply_patch", "patch"} or stage.words[:2] == ["git", "apply"]:
+def _written(stage: Command, folder: str | None) -> Iterator[Written]:
+    first, *others = stage.literal
+    if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
         text = _said(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
             yield Written("", text, folder)
@@ -380,24 +351,24 @@ def _written(stage: _Stage, folder: str | None) -> Iterator[Written]:
             yield Written(file, text, is_added=is_added)
 
 
-def _is_silent(stage: _Stage) -> bool:
+def _is_silent(stage: Command) -> bool:
     """Whether it prints nothing when it succeeds."""
-    first, *others = stage.words
+    first, *others = stage.literal
     if first == "set":
         return "x" not in "".join(others)
     return first in _SILENT or (first == "cat" and bool(stage.target))
 
 
-def _shown(stages: Sequence[_Stage], folder: str | None) -> Shown | None:
+def _shown(stages: Sequence[Command], folder: str | None) -> Shown | None:
     """The part of a file that a pipeline prints; None if it is not known."""
-    *options, word = stages[0].words
+    *options, word = stages[0].literal
     file = _joined(folder, word) if options else None
     if not file or any(each.target or each.is_fed for each in stages):
         return None
     shown = _narrowed(Shown(file), options)
     for stage in stages[1:]:
-        keeps = stage.words[0] not in _NUMBERING
-        shown = _narrowed(shown, stage.words) if shown and keeps else None
+        keeps = stage.literal[0] not in _NUMBERING
+        shown = _narrowed(shown, stage.literal) if shown and keeps else None
     return shown
 
 
