@@ -25,12 +25,12 @@ from blocks import (
 from render.compaction._draft import FoldRange
 from render.compaction._user_words_and_instructions import LABEL_TOKENS, is_said
 from render.policy._context import Context
+from render.policy._policy import PageRoom
 from render.stages._budget_and_compaction_due import account, target_of
 from render.summary import _findings
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
 from render.summary._identifiers import searched
-from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
 from render.summary._text import computed_sections, counted, format_summary
 from render.summary._text import fitted as fitted_spans
@@ -196,4 +196,4 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
+    return PageRoom.of(context.policy, context.capacity, max(int(most), PAGE_TOKENS_MIN))

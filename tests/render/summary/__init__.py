@@ -4,7 +4,6 @@ _actions: test_actions.py
 _calls: test_outcomes.py, test_output.py
 _findings: test_findings.py, test_turns.py
 _identifiers: test_identifiers.py
-_room: ../compaction/test_fitting.py
 _state: test_state.py, test_edits.py, test_runs.py
 _text: test_text.py, test_dates.py, test_counts.py
 _working_set: test_working_set.py, test_copies.py
