@@ -50,7 +50,7 @@ def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
     """The command of a call with these arguments, or its target, if it is none that is known; None if it has none."""
     text, folder = (_script(arguments) or target).strip(), folder_of(arguments)
     while entered := _ENTERED.match(text):
-        text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
+        text, folder = text[entered.end() :], join(folder, _unquote(entered["folder"]))
     return CommandLine(text, folder) if text else None
 
 
@@ -205,7 +205,7 @@ def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -
     """Assign the here-documents that begin here to their commands; returns where the script continues."""
     while waiting:
         command, word = waiting[0]
-        end = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
+        end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
         if end is None:
             return len(script)  # stays in `waiting`: no end found
         document = script[position : end.start()]
@@ -216,7 +216,7 @@ def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -
     return position
 
 
-def _said(word: str) -> str:
+def _unquote(word: str) -> str:
     """The word without its quotation marks."""
     return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
@@ -309,14 +309,14 @@ def parsed(text: str, folder: str | None = "") -> Script:
     for stage in stages:
         pipeline.append(stage)
         if stage.literal[0] == "cd":
-            folder = _joined(folder, stage.literal[-1])
+            folder = _path_of(folder, stage.literal[-1])
         if before != "||":
-            written += _written(stage, folder)
+            written += _writes_of(stage, folder)
         if stage.end in {"|", "|&"}:
             continue
         if len(pipeline) == 1 and _is_silent(stage):
             pass
-        elif before != "||" and (shown := _shown(pipeline, folder)):
+        elif before != "||" and (shown := _print_of(pipeline, folder)):
             parts.append(shown)
         else:
             is_all = False
@@ -324,10 +324,10 @@ def parsed(text: str, folder: str | None = "") -> Script:
     return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
 
 
-def _joined(folder: str | None, word: str) -> str | None:
+def _path_of(folder: str | None, word: str) -> str | None:
     """The path of the file that a word names in a folder; None if it is not known, or the shell would expand it."""
     is_literal = word.startswith("~/") or (not _LITERAL.sub("", word) and word[0] != "~")
-    name = _said(word) if is_literal else ""
+    name = _unquote(word) if is_literal else ""
     if name in {"", "-"} or name.startswith("/dev/"):
         return None
     if folder is None and not name.startswith(("/", "~")):
@@ -335,16 +335,16 @@ def _joined(folder: str | None, word: str) -> str | None:
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
 
-def _written(stage: Command, folder: str | None) -> Iterator[Written]:
+def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
     first, *others = stage.literal
     if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
-        text = _said(others[0]) if first == "apply_patch" and others else stage.document
+        text = _unquote(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
             yield Written("", text, folder)
         return
     is_tee = first == "tee"
     word = others[-1] if is_tee and others else stage.target
-    if word and (file := _joined(folder, word)):
+    if word and (file := _path_of(folder, word)):
         is_added = stage.is_added or (is_tee and "-a" in others)
         text = stage.document if is_tee or first == "cat" else None
         if text is not None or not is_added:
@@ -359,22 +359,22 @@ def _is_silent(stage: Command) -> bool:
     return first in _SILENT or (first == "cat" and bool(stage.target))
 
 
-def _shown(stages: Sequence[Command], folder: str | None) -> Shown | None:
+def _print_of(stages: Sequence[Command], folder: str | None) -> Shown | None:
     """The part of a file that a pipeline prints; None if it is not known."""
     *options, word = stages[0].literal
-    file = _joined(folder, word) if options else None
+    file = _path_of(folder, word) if options else None
     if not file or any(each.target or each.is_fed for each in stages):
         return None
-    shown = _narrowed(Shown(file), options)
+    shown = _lines_of(Shown(file), options)
     for stage in stages[1:]:
         keeps = stage.literal[0] not in _NUMBERING
-        shown = _narrowed(shown, stage.literal) if shown and keeps else None
+        shown = _lines_of(shown, stage.literal) if shown and keeps else None
     return shown
 
 
-def _narrowed(shown: Shown, words: Sequence[str]) -> Shown | None:
+def _lines_of(shown: Shown, words: Sequence[str]) -> Shown | None:
     """The lines that a command prints of its input; None if the command is not known to print lines."""
-    found = _PRINTS.fullmatch(" ".join(map(_said, words)))
+    found = _PRINTS.fullmatch(" ".join(map(_unquote, words)))
     if found is None:
         return None
     first, lines = 1, ALL

@@ -228,22 +228,22 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
-        old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
+        old = changes.pop(_path_among(edit.file, changes), None) or FileChange(path=edit.file)
         if edit.source:
-            moved = changes.pop(_known(edit.source, changes), None)
+            moved = changes.pop(_path_among(edit.source, changes), None)
             how = moved.how if moved and moved.how in WHOLE else edit.how
             old = replace(moved or old, path=edit.file, how=how, seen=run.version)
             changes[edit.file] = old
             continue
         is_own = old.how in WHOLE and edit.how == "deleted"
         if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
-            new = _changed(old, edit, run.version)
+            new = _change_with(old, edit, run.version)
             changes[new.path] = new
     left = list(changes.values())[-FILES_MAX:]
     return left, len(changes) - len(left)
 
 
-def _known(file: str, paths: Iterable[str]) -> str:
+def _path_among(file: str, paths: Iterable[str]) -> str:
     """The path under which a file is listed: the same, or the only one that has the same end, as a relative path has."""
     plain = f"/{file}".replace("\\", "/")
     ends = ((path, f"/{path}".replace("\\", "/")) for path in paths)
@@ -284,7 +284,7 @@ def _by_command(command: Command) -> Iterator[_Edit]:
         yield from map(_Edit, files)
 
 
-def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
+def _change_with(change: FileChange, edit: _Edit, version: int) -> FileChange:
     """The change of a file with one more edit."""
     path, edits = max(change.path, edit.file, key=len), change.edits + 1
     if edit.how == "deleted":
@@ -382,9 +382,9 @@ _FAILED: Final = tuple(
 
 def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
-    told, tests = _told(run), outcome(run.text)
+    told, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in told if suite_of(c)] or (told[-1:] if tests or run.failed else [])
-    command = _joined(checking or told)
+    command = _one_command(checking or told)
     left = [
         old
         for old in before
@@ -400,7 +400,7 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     return sorted(kept, key=lambda check: check.seen)
 
 
-def _told(run: Run) -> Sequence[Command]:
+def _telling_commands(run: Run) -> Sequence[Command]:
     """The commands of a call whose result says something; of a tool that is none, its name with its target."""
     if run.kind in {"write", "other"}:
         verb = run.kind if run.kind == "write" else run.call.name
@@ -513,11 +513,11 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
         left.remove(asked)
         return left, run.of(CommandLine(asked.command))
     if started and run.commands:
-        left.append(Process(command=_joined(run.commands), id=started[1], seen=run.version))
+        left.append(Process(command=_one_command(run.commands), id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
     for command in run.commands:
         if command.end == "&":
-            left.append(Process(command=_joined([command]), seen=run.version))
+            left.append(Process(command=_one_command([command]), seen=run.version))
         elif command.words[0] in {"kill", "pkill", "killall", "wait"}:
             left = [each for each in left if each.id]
     return left[-PROCESSES_MAX:], run
@@ -616,7 +616,7 @@ def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Comm
 COMMAND_CHARACTERS: Final = 160
 
 
-def _joined(commands: Iterable[Command]) -> str:
+def _one_command(commands: Iterable[Command]) -> str:
     """The commands as one that can be divided again: a quotation that is cut is closed."""
     line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
     return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")

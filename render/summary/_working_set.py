@@ -91,9 +91,9 @@ class Copy:
         if edit.new is None or edit.is_all:  # which lines it has now is not known
             self.stretches = []
         elif edit.is_added:
-            self.stretches.append(_written(0, _lines(edit.new), mark))
+            self.stretches.append(_stretch_of(0, _lines(edit.new), mark))
         elif edit.old is None:
-            self.stretches = [_written(1, _lines(edit.new), mark)]
+            self.stretches = [_stretch_of(1, _lines(edit.new), mark)]
         else:
             self._replace(edit.old, edit.new, edit, mark)
         self.stretches = [each for each in self.stretches if each.rows]
@@ -116,7 +116,7 @@ class Copy:
                 self._move(0, None)
             texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]  # the whole lines
             if any(map(_is_telling, texts)):
-                self.stretches.append(_written(0, texts, mark))
+                self.stretches.append(_stretch_of(0, texts, mark))
             return
         line, rows = (
             found.line and found.line + place.last,
@@ -151,7 +151,7 @@ def _trim(stretch: Stretch, old: str) -> None:
     stretch.line += before if stretch.line else 0
 
 
-def _written(line: int, texts: Iterable[str], mark: Row) -> Stretch:
+def _stretch_of(line: int, texts: Iterable[str], mark: Row) -> Stretch:
     return Stretch(line, [mark._replace(text=text) for text in texts])
 
 
@@ -194,7 +194,7 @@ def _places(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Place]:
 def _rows_instead(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: Row) -> list[Row]:
     """The rows instead of those at a place."""
     text = f"{place.before}{new}{place.after}"
-    rows = _written(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
+    rows = _stretch_of(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
     for end, rest, number in (0, place.before, place.first), (-1, place.after, place.last):
         _, seen, _, sources = stretch.rows[number]
         if rest:
@@ -326,7 +326,7 @@ def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> No
 # The regions that have room.
 
 
-Shown: TypeAlias = Mapping[int, frozenset[str] | None]
+VisibleLines: TypeAlias = Mapping[int, frozenset[str] | None]
 """The lines that a request shows of each block, by its version; None: all."""
 
 
@@ -337,7 +337,7 @@ def shown_lines(text: str) -> frozenset[str]:
 
 def working_set(
     copies: Mapping[str, Copy],
-    visible: Shown,
+    visible: VisibleLines,
     oldest: int,
     tokens_max: int,
     count: Callable[[str], int],
@@ -407,7 +407,7 @@ TRIES: Final = 6
 SLACK: Final = 0.98
 
 
-class _Known(NamedTuple):
+class _Candidate(NamedTuple):
     """A row with its place: the file, and the indices of the stretch in its copy and of the row in it."""
 
     file: str
@@ -416,15 +416,15 @@ class _Known(NamedTuple):
     row: Row
 
 
-def _is_shown(row: Row, visible: Shown) -> bool:
+def _is_shown(row: Row, visible: VisibleLines) -> bool:
     lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
     return all(each is None or row.text in each for each in lines)
 
 
-def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Known]:
+def _ranked(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[_Candidate]:
     """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    ranked = list[tuple[int, _Known]]()
+    ranked = list[tuple[int, _Candidate]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
@@ -436,7 +436,7 @@ def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Kn
                     continue
                 is_overview = sizes[row.seen] > OVERVIEW
                 age = (now - row.seen) * (OVERVIEW_AGE if is_overview else 1)
-                known = _Known(name, number, index, row)
+                known = _Candidate(name, number, index, row)
                 ranked.append((min(age, now - edited), known))
     ranked.sort(key=itemgetter(0))
     return [known for _, known in ranked]
@@ -463,7 +463,7 @@ def _changed_around(rows: Sequence[Row]) -> list[int]:
     return changed
 
 
-def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Known]) -> Iterator[Region]:
+def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:
     """The chosen rows as regions, the file that was seen last first."""
     newest = dict[str, int]()
     places: dict[tuple[str, int], list[int]] = {}

@@ -4,7 +4,7 @@ import msgspec
 
 from blocks import Digest, Region
 from render.summary._working_set import (
-    Shown,
+    VisibleLines,
     followed,
     oldest_of,
     shown_lines,
@@ -20,7 +20,9 @@ def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
     return ran(version, "Read", viewed(lines, first), {"file_path": file, "offset": first})
 
 
-def page(log: list[Entry], visible: Shown | None = None, tokens: int = 9999) -> tuple[Region, ...]:
+def page(
+    log: list[Entry], visible: VisibleLines | None = None, tokens: int = 9999
+) -> tuple[Region, ...]:
     return working_set(followed((), log, 0), visible or {}, 0, tokens, lambda text: len(text) // 4)
 
 
