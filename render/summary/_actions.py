@@ -39,8 +39,8 @@ from render.summary._shell import (
     CommandLine,
     command_of,
     commands_in,
-    shortened,
     shown_command,
+    without_middle,
 )
 from render.summary._state import COMMITTED, STARTED, is_look, is_plan
 from render.view._view import Entry
@@ -199,7 +199,7 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
-        line = shortened(line, TARGET_MAX - len(about)) + about
+        line = without_middle(line, TARGET_MAX - len(about)) + about
     weight = 3 if tests or (is_commit and not run.failed) else 0 if only_looks else 1 + run.failed
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
@@ -207,7 +207,7 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
 def _old(target: str) -> str:
     """A target as it is told when it is no longer new."""
     line, mark, about = target.partition(ABOUT)
-    return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
+    return without_middle(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
 def _short(output: str, *, is_look: bool) -> str:

@@ -51,7 +51,7 @@ from blocks import (
 )
 from blocks.formats import without_reminders
 from render.summary._calls import output_of
-from render.summary._identifiers import identifiers, listed, one_line
+from render.summary._identifiers import identifiers, one_line, table
 from render.summary._prose import (
     DEPENDENT,
     Piece,
@@ -128,7 +128,7 @@ def is_assent(words: str) -> bool:
     return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
 
 
-_ASSENT: Final = listed(
+_ASSENT: Final = table(
     "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
     " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
     " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
@@ -526,7 +526,7 @@ def _outline(told: str) -> str:
 # By turn: the text.
 
 
-Counter = Callable[[str], int]
+Count = Callable[[str], int]
 
 ORDER: Final = (
     "(By turn: its report, then what was found on the way to it, oldest first. Where two differ, the report and the later one"
@@ -589,7 +589,7 @@ MORE: Final = 99
 """A number of left-out items that is as long as most."""
 
 
-def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tuple[Finding, ...]:
+def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
     """The findings condensed until their text fits."""
     if count(text_of_findings(findings)) <= tokens_max:
         return tuple(findings)
@@ -606,7 +606,7 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
     return ()
 
 
-def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> Iterator[Finding]:
+def _shared(turns: Sequence[list[Finding]], room: int, count: Count) -> Iterator[Finding]:
     """The findings of the turns, each in its part of the room, from the newest on; the oldest turns go if not each can
     have a line."""
     least, most = LINE_TOKENS
@@ -630,11 +630,11 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> Iterat
     return (finding for turn in told for finding in turn)
 
 
-def _size(turn: Sequence[Finding], count: Counter) -> int:
+def _size(turn: Sequence[Finding], count: Count) -> int:
     return count(_turn_text(turn) + "\n") + 1 if turn else 0
 
 
-def _line(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
+def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
     """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
     own = [each for each in turn if each.kind != "agent"] or turn
     told = [each for each in own if each.kind == "report"] or own
@@ -663,7 +663,7 @@ def _by_worth(pieces: Sequence[Piece]) -> list[int]:
     return sorted(told, key=lambda i: (i != first, -density(pieces[i].text)))
 
 
-def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
+def _cut(finding: Finding, tokens: int, count: Count) -> Finding:
     """The finding with its text, of one statement, cut to so many tokens."""
     told = finding.text
     rest = _size([structs.replace(finding, text="")], count)
@@ -675,7 +675,7 @@ def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
     return finding
 
 
-def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
+def _within(turn: Sequence[Finding], tokens: int, count: Count) -> list[Finding]:
     """The turn's findings in so many tokens: its reports, then the most telling of the rest; in the room of a line only one
     statement."""
     if _size(turn, count) <= tokens:
@@ -694,7 +694,7 @@ def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Findin
     return [e for told in _turns(kept) for e in told] or [_line(turn, tokens, count)]
 
 
-def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
+def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     """The finding with as many of its statements as fit, the most telling first; None if there is no room for one."""
     if _size([finding], count) <= tokens:
         return finding

@@ -59,7 +59,7 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
     return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
-def listed(words: str) -> frozenset[str]:
+def table(words: str) -> frozenset[str]:
     """The words of a table, which are separated by white space."""
     return frozenset(words.split())
 

@@ -78,7 +78,7 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
 
 
 def shown_command(command: CommandLine, characters_max: int) -> str:
-    """The command on one line: documents and quoted scripts as their first line or length, the whole shortened in the
+    """The command on one line: documents and quoted scripts as their first line or length, the whole without its
     middle."""
     text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
@@ -86,7 +86,7 @@ def shown_command(command: CommandLine, characters_max: int) -> str:
     text = _COMMENT.sub("", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
-    return shortened(" ".join(text.split()), characters_max)
+    return without_middle(" ".join(text.split()), characters_max)
 
 
 def _measured(document: re.Match[str]) -> str:
@@ -104,7 +104,7 @@ def _first_of(quoted: re.Match[str]) -> str:
     return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
 
 
-def shortened(text: str, characters_max: int) -> str:
+def without_middle(text: str, characters_max: int) -> str:
     """The text, without its middle if it is too long."""
     if len(text) <= characters_max:
         return text

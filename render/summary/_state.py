@@ -48,7 +48,7 @@ from render.summary._calls import (
 )
 from render.summary._files import edits_of, name_of, shared_folder
 from render.summary._findings import is_assent
-from render.summary._identifiers import listed, one_line, searched
+from render.summary._identifiers import one_line, searched, table
 from render.summary._shell import Command, CommandLine, commands_in
 from render.view._view import Entry
 
@@ -123,10 +123,10 @@ DONE: Final = "done"
 OPEN: Final = "open"
 GONE: Final = "gone"
 _STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(listed("completed complete done finished closed resolved"), DONE),
-    **dict.fromkeys(listed("cancelled canceled deleted removed skipped"), GONE),
+    **dict.fromkeys(table("completed complete done finished closed resolved"), DONE),
+    **dict.fromkeys(table("cancelled canceled deleted removed skipped"), GONE),
     **dict.fromkeys(
-        listed("in_progress doing active started pending todo open not_started blocked"), OPEN
+        table("in_progress doing active started pending todo open not_started blocked"), OPEN
     ),
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
@@ -336,7 +336,7 @@ _CHECK: Final = re.compile(
     r"|detekt|xcodebuild|bats|clang-tidy|rustc|gcc|g\+\+|cc|clang|clang\+\+|javac|webpack|rollup|vite|msbuild|pre-commit"
 )
 """Names of tasks, scripts and programs that check or build; from the documentation of each language's tools."""
-_LOOKS: Final = listed(
+_LOOKS: Final = table(
     "cat head tail grep egrep rg ag find fd ls ll tree stat file wc nl awk cut tr sort uniq jq less which diff cmp"
     " echo printf pwd du date ps pgrep true false sleep xargs"
 )
@@ -346,12 +346,12 @@ _LOOK: Final = re.compile(
     r"|gh (?:\w+ (?:view|list|status|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
 )
 """Other commands that do no more."""
-_LOOKING: Final = _LOOKS | listed(
+_LOOKING: Final = _LOOKS | table(
     "sed type test [ [[ wait kill pkill killall mkdir touch cp mv rm ln chmod export source . set read tee exit if for"
     " while until case fi done esac"
 )
 """Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
-_OTHERS: Final = listed(
+_OTHERS: Final = table(
     "write git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
 )
 """Programs, tasks and options with which a word like `test` is a name, or files change."""
@@ -627,7 +627,8 @@ def _one_command(commands: Iterable[Command]) -> str:
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
-    progress = _shown(progress)
+    is_shown = progress.fewer < len(_MOST)
+    progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     edited = max((change.seen for change in progress.changes), default=0)
     checks = (
         f"{_at(each.seen)} {each.command} -> {each.result}"
@@ -723,11 +724,6 @@ def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> 
     steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
     fitting = (state for state in steps if count(text(state)) <= tokens_max)
     return next(fitting, replace(kept, fewer=len(_MOST)))
-
-
-def _shown(progress: Progress) -> Progress:
-    """What is shown of the state."""
-    return _smaller(progress, _MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
 
 
 def _smaller(progress: Progress, most: int) -> Progress:
