@@ -100,10 +100,9 @@ def advance(
             continue
         answer = results.get(entry.pair)
         run, told = run_of(call, answer), text_of(answer.block) if answer else ""
-        named = (str(v) for v in call.input.values() if isinstance(v, str | int))
-        if asked := next((commands[name] for name in named if name in commands), None):
+        if asked := next((commands[name] for name in commands if name in run.names), None):
             run = run.of(asked)
-        started = STARTED.search(told[:600])
+        started = STARTED.search(run.head)
         if started and (command := run.command or command_of(call.input, run.target)):
             commands[started[1]] = command
         if not is_plan(call, told):

@@ -31,6 +31,8 @@ from render.summary._shell import (
 )
 from render.view._view import Entry
 
+HEAD_CHARACTERS: Final = 600
+
 
 @attrs.frozen(kw_only=True)
 class Run:
@@ -60,6 +62,16 @@ class Run:
         """What the tool returned, without the lines that it adds around a command's output, and without colours."""
         start, end = output_of(self.whole)
         return _ESCAPES.sub("", self.whole[start:end])
+
+    @property
+    def head(self) -> str:
+        """What the tool says before the output; if it says nothing there, the beginning of the output."""
+        return self.whole[: output_of(self.whole)[0] or HEAD_CHARACTERS]
+
+    @property
+    def names(self) -> set[str]:
+        """The arguments that may be the id of a command that another call has started."""
+        return {str(each) for each in self.call.input.values() if isinstance(each, str | int)}
 
     @property
     def script(self) -> Script:

@@ -42,7 +42,6 @@ from blocks import (
 from render.summary._calls import (
     Run,
     outcome,
-    output_of,
     run_of,
     telling_error,
 )
@@ -504,11 +503,9 @@ _EXITED: Final = re.compile(
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
     """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
     that sees it exit is a run of the command that started it."""
-    left, head = list(before), run.whole[: output_of(run.whole)[0] or 600]
-    started = STARTED.search(head)
-    named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
-    if asked := next((each for each in before if each.id and each.id in named), None):
-        if started or not _EXITED.search(head):
+    left, names, started = list(before), run.names, STARTED.search(run.head)
+    if asked := next((each for each in before if each.id and each.id in names), None):
+        if started or not _EXITED.search(run.head):
             return left, attrs.evolve(run, kind="command", commands=())
         left.remove(asked)
         return left, run.of(CommandLine(asked.command))
