@@ -25,19 +25,17 @@ from blocks import (
 from render.compaction._draft import FoldRange
 from render.compaction._user_words_and_instructions import LABEL_TOKENS, is_said
 from render.policy._context import Context
+from render.policy._policy import PageRoom
 from render.stages._budget_and_compaction_due import account, target_of
-from render.summary import _findings, _turns
+from render.summary import _findings
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
-from render.summary._copies import followed
 from render.summary._identifiers import searched
-from render.summary._merge import SummaryRoom, merge_summaries
-from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
 from render.summary._text import computed_sections, counted, format_summary
 from render.summary._text import fitted as fitted_spans
-from render.summary._working_set import oldest_of, shown_lines, working_set
-from render.summary._written import format_written
+from render.summary._working_set import followed, oldest_of, shown_lines, working_set
+from render.summary._written import SummaryRoom, format_written, merge_summaries
 from render.view._view import Place, View
 
 BESIDE_WRITTEN: Final = 1 / 3
@@ -165,7 +163,7 @@ def _with_past(
     share = 1.0
     if block.summary.complete:
         share, findings = BESIDE_WRITTEN, tuple(f for f in findings if f.kind != "found")
-    findings = _turns.fitted(findings, int(share * room.found), count)
+    findings = _findings.fitted(findings, int(share * room.found), count)
     actions = advance_actions(digest.actions, folded, digest.progress.processes)
     actions = fitted_actions(actions, room.done, count)
     return replace(digest, findings=findings, actions=actions)
@@ -198,4 +196,4 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
+    return PageRoom.of(context.policy, context.capacity, max(int(most), PAGE_TOKENS_MIN))

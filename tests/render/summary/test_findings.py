@@ -14,7 +14,7 @@ from render.summary._findings import (
     supersedes,
     worth,
 )
-from render.summary._turns import text
+from render.summary._findings import text_of_findings as text
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, view_of
 from tests._table import for_each
