@@ -35,8 +35,8 @@ from blocks import (
 )
 from render.summary._edits import WHOLE, changes_after
 from render.summary._files import shared_folder
-from render.summary._findings import is_assent
 from render.summary._identifiers import listed, one_line
+from render.summary._prose import is_assent
 from render.summary._runs import (
     Run,
     checks_after,
