@@ -133,7 +133,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     again = len(known.intersection(block.covered_turn_ids))
     digest = replace(digest, turns=digest.turns - again)
     digest = _with_state(digest, fold, room, count)
-    digest = _with_past(digest, earlier, fold, room, block.summary.complete, count)
+    digest = _with_past(digest, earlier, fold, room, count, is_written=block.summary.complete)
     return _with_working_set(digest, fold, room, count)
 
 
@@ -153,8 +153,9 @@ def _with_past(
     earlier: Digest,
     fold: FoldRange,
     room: PageRoom,
-    is_written: bool,
     count: Callable[[str], int],
+    *,
+    is_written: bool,
 ) -> Digest:
     """The digest with what was found and done in everything that is folded. What one of them leaves of its room, and what
     the state leaves, the other has; beside the findings of a model, reports alone have a share of theirs."""

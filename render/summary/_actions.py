@@ -130,14 +130,17 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
             while (last := next(reversed(known), ()))[:2] == ("read", key[1]):
                 del known[last]
             key = last if last[:4] == key else (*key, number)
-        if before := known.pop(key, None):
-            first = before.first or _end_of(before.outcome)
-            is_other = action.weight > 0 and first != _end_of(action.outcome)
-            action = structs.replace(
-                action, runs=action.runs + before.runs, first=first if is_other else ""
-            )
-        known[key] = action
+        before = known.pop(key, None)
+        known[key] = _run_again(before, action) if before else action
     return known.values()
+
+
+def _run_again(before: Action, action: Action) -> Action:
+    """The newest of several runs, with what came of the first one if that was something else."""
+    first = before.first or _end_of(before.outcome)
+    is_other = action.weight > 0 and first != _end_of(action.outcome)
+    runs = before.runs + action.runs
+    return structs.replace(action, runs=runs, first=first if is_other else "")
 
 
 def action_of(
@@ -251,9 +254,8 @@ def _short(output: str, told: Literal["look", "answer", "end"]) -> str:
     whole, most = " / ".join(lines), ANSWER_MAX if told == "answer" else OUTCOME_MAX
     if len(whole) <= most:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
-    if output.strip()[0] in "{[" and output.strip()[-1] in "]}":
-        return f"JSON, {len(output)} characters"
-    if told == "answer":
+    is_json = output.strip()[0] in "{[" and output.strip()[-1] in "]}"
+    if told == "answer" or is_json:
         return one_line(whole, most)
     if len(lines) == 1:
         return one_line(whole, LINE_SAID_MAX)

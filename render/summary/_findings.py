@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -194,11 +194,12 @@ def _stretch(
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in said if entry.version > last_call]
     for entry in said[: len(said) - len(closing)]:
-        block = entry.block
-        is_call = isinstance(block, ToolCall)
-        words = _message(block, answers.get(entry.pair, "")) if is_call else text_of(block)
-        pieces = [each for each in _stated(read_prose(words)) if not has_passed(each.text)]
-        if told := text_of_pieces(tidy(pieces)):
+        if isinstance(entry.block, ToolCall):
+            words = _message(entry.block, answers.get(entry.pair, ""))
+        else:
+            words = text_of(entry.block)
+        lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
+        if told := text_of_pieces(tidy([*lasting])):
             yield _finding(entry, "found", told)
     closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
     if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
@@ -213,12 +214,28 @@ MESSAGE_CHARACTERS: Final = 200
 def _message(call: ToolCall, answer: str) -> str:
     """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
     approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
+    if asks_user(call.name):
+        return "\n\n".join(_questions(call.input.get("questions")))
     is_other = tool_kind(call.name, call.input) == "other" and not is_plan(call, answer)
-    if not is_other or is_delegated(call) or asks_user(call.name):
+    if not is_other or is_delegated(call):
         return ""
     texts = (value for value in call.input.values() if isinstance(value, str))
     long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
     return "\n\n".join(dict.fromkeys(_condensed(text) for text in long if _is_prose(text)))
+
+
+def _questions(rows: Any) -> Iterator[str]:
+    """What the user was asked, with the options of each question: those not chosen are rejected. Claude Code, Codex, Gemini
+    CLI and opencode have the same form."""
+    for row in _records(rows):
+        options = _records(row.get("options"))
+        told = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
+        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *told])
+
+
+def _records(rows: Any) -> list[dict[str, Any]]:
+    given = cast("list[Any]", rows) if isinstance(rows, list) else []
+    return [cast("dict[str, Any]", row) for row in given if isinstance(row, dict)]
 
 
 def _is_prose(text: str) -> bool:
@@ -241,8 +258,8 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
 # What a statement is worth.
 
 
-NAMELESS_CHARACTERS: Final = 40
-"""A shorter statement that names nothing ("Found the cause!") tells hardly anything."""
+NAMELESS_BYTES: Final = 40
+"""A shorter statement that names nothing tells hardly anything; in UTF-8, since a word of Chinese is a character or two."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -269,8 +286,7 @@ _UNSURE: Final = re.compile(
 )
 """English words for what is not known; a question; a condition; the box of a plan's step."""
 _PASSING: Final = re.compile(
-    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|for now|currently|waiting|watching"
-    r"|queued|yet)\b",
+    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b",
     re.IGNORECASE,
 )
 """English words for the state of a moment, which has passed when it is read."""
@@ -311,7 +327,7 @@ def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
     names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
-    if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
+    if is_nameless(statement):
         cues = min(cues, 1)
     is_vague = (_UNSURE.search(statement), _PASSING.search(statement), announces(statement))
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - 3 * sum(map(bool, is_vague))
@@ -336,9 +352,17 @@ def offers(statement: str) -> bool:
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
-def has_passed(statement: str) -> bool:
-    """Whether it tells the state of a moment and nothing else."""
-    return bool(_PASSING.search(statement)) and worth(statement) <= 0
+def is_remark(piece: Piece) -> bool:
+    """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
+    if piece.form == "sentence" and is_nameless(piece.text):
+        return True
+    return bool(_PASSING.search(piece.text)) and worth(piece.text) < 0
+
+
+def is_nameless(statement: str) -> bool:
+    """Whether it is short ("Found the cause!") and has neither a name nor a number."""
+    is_short = len(statement.encode()) < NAMELESS_BYTES
+    return is_short and not (identifiers(statement) or _NUMBER.search(statement))
 
 
 def exclaims(statement: str) -> bool:
@@ -388,9 +412,9 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
         )
         if kept and is_gone:
             continue
-        if finding.kind == "report" and any(each.kind == "report" for each in kept):
-            finding = structs.replace(finding, kind="found")  # the work went on after it
-        turns[finding.turn] = [finding, *kept]
+        is_last = finding.kind != "report" or all(each.kind != "report" for each in kept)
+        settled = finding if is_last else structs.replace(finding, kind="found")
+        turns[finding.turn] = [settled, *kept]
         pieces = (piece.text for piece in read_prose(finding.text))
         later = [*later, finding.text, *pieces][-LOOKED_BACK:]
     return (finding for kept in turns.values() for finding in kept)
@@ -435,7 +459,7 @@ Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), Open
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 SOURCE_CHARACTERS: Final = 80
-GIVEN_CHARACTERS: Final = 4_000
+GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
