@@ -418,6 +418,8 @@ class PageRoom:
     """The working set."""
     done: int
     """What was done."""
+    told: int
+    """All that is read, together: what one of these parts leaves, another has."""
     most: int
     """All parts together, by the target."""
 
@@ -434,6 +436,7 @@ class PageRoom:
             state=int(factor * policy.state_ratio * page),
             found=int(factor * policy.found_ratio * page),
             done=int(factor * policy.done_ratio * page),
+            told=int(factor * told),
             working=int(min(policy.working_ratio * window, WORKING_MAX)),
             most=most,
         )
@@ -445,4 +448,4 @@ class PageRoom:
     @property
     def whole(self) -> int:
         """The page if every part fills its room."""
-        return self.state + self.found + self.done + self.working
+        return self.told + self.working

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import structs
 
@@ -55,6 +55,8 @@ ABOUT: Final = " # "
 """Between a long command and what the call says of it."""
 OUTCOME_MAX: Final = 240
 """Characters of an outcome: an output that is no longer is told itself."""
+ANSWER_MAX: Final = 400
+"""The same of an answer of a tool that is no command and looks at no file: a task, an issue, a record."""
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
 LAST: Final = ", the last: "
@@ -121,9 +123,16 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
                 del known[last]
             key = last if last[:4] == key else (*key, number)
         before = known.pop(key, None)
-        runs = action.runs + (before.runs if before else 0)
-        known[key] = structs.replace(action, runs=runs) if before else action
+        known[key] = _run_again(before, action) if before else action
     return known.values()
+
+
+def _run_again(before: Action, action: Action) -> Action:
+    """The newest of several runs, with what came of the first one if that was something else."""
+    first = before.first or _end_of(before.outcome)
+    is_other = action.weight > 0 and first != _end_of(action.outcome)
+    runs = before.runs + action.runs
+    return structs.replace(action, runs=runs, first=first if is_other else "")
 
 
 def _action_of(run: Run, version: int) -> Action:
@@ -138,7 +147,7 @@ def _action_of(run: Run, version: int) -> Action:
         action,
         seen=version if action.verb in CHANGES else run.version or version,
         target=one_line(action.target, TARGET_MAX),
-        outcome=one_line(action.outcome, OUTCOME_MAX),
+        outcome=one_line(action.outcome, ANSWER_MAX),
     )
 
 
@@ -169,7 +178,8 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
     if run.command:
         return _ran(run.command, run, output)
     arguments, target, name = run.call.input, run.target, run.call.name
-    verb, said = "web" if run.kind == "web" else name, failure or _short(output, is_look=True)
+    verb = "web" if run.kind == "web" else name
+    said = failure or _short(output, "answer" if run.kind == "other" else "look")
     if run.kind == "search":
         query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
@@ -194,7 +204,8 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, is_look=only_looks) if run.version else status)
+        shown: Literal["look", "end"] = "look" if only_looks else "end"
+        said = tests or (_short(output, shown) if run.version else status)
     line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
@@ -209,21 +220,22 @@ def _old(target: str) -> str:
     return without_middle(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, *, is_look: bool) -> str:
-    """An output in few words: itself if it is short. Else the number of its lines; of a program
-    with the last ones, where it says its results."""
+def _short(output: str, told: Literal["look", "answer", "end"]) -> str:
+    """An output in few words: itself if it is short, else the number of its lines; with the last ones of a program, which
+    says its results there. Of an answer in words, its beginning."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
-    whole = " / ".join(lines)
-    if len(whole) <= OUTCOME_MAX:
+    whole, most = " / ".join(lines), ANSWER_MAX if told == "answer" else OUTCOME_MAX
+    if len(whole) <= most:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
-    if lines[0][0] in "{[" and lines[-1][-1] in "]}":
-        return f"JSON, {len(output)} characters"
+    is_json = output.strip()[0] in "{[" and output.strip()[-1] in "]}"
+    if told == "answer" or is_json:
+        return one_line(whole, most)
     if len(lines) == 1:
-        return one_line(lines[0], LINE_SAID_MAX)
+        return one_line(whole, LINE_SAID_MAX)
     head = f"{len(lines)} lines"
-    if is_look:
+    if told == "look":
         return head
-    room = OUTCOME_MAX - len(head + LAST)
+    room = most - len(head + LAST)
     sizes = accumulate(len(line) + 3 for line in reversed(lines))
     last = max(sum(size - 3 <= room for size in sizes), 1)
     return f"{head}{LAST}{one_line(' / '.join(lines[-last:]), room)}"
@@ -265,12 +277,16 @@ def main_argument(arguments: Mapping[str, Any]) -> str:
 def fitted(
     actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[Action, ...]:
-    """The newest actions and the older ones that tell most, in their order; the first stands for all others."""
+    """The actions, if they fit; else the newest and those that tell most of the older ones, which are told in fewer words,
+    in their order; the first stands for all others."""
+    if count(text_of_actions(actions)) <= tokens_max:
+        return tuple(actions)
     told = [action for action in actions if action.verb]
     for place, action in enumerate(told[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            told[place] = structs.replace(action, target=target, outcome=_end_of(action.outcome))
+            ended = _end_of(action.outcome)
+            told[place] = structs.replace(action, target=target, outcome=ended, first="")
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]
@@ -352,8 +368,9 @@ def line_of(action: Action, folder: str = "") -> str:
         target = f"cd {action.folder} && {target}"
     told = " ".join(filter(None, (action.verb, target, action.part)))
     times = f" ({action.runs} times)" if action.runs > 1 else ""
+    first = f" -> first: {action.first}" if action.first else ""
     ended = f" -> {'last: ' if times else ''}{action.outcome}" if action.outcome else ""
-    return f"{_label(action)}{told}{times}{ended}"
+    return f"{_label(action)}{told}{times}{first}{ended}"
 
 
 def _label(action: Action) -> str:

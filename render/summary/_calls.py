@@ -230,6 +230,8 @@ _LINES: Final = tuple(
         rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
         r" +(?P<counts>\d{1,9} passing)\b",  # mocha
         r" +(?P<counts>\d{1,9} failing)\b",  # mocha
+        r" (?P<counts>\d{1,9} pass)$",  # bun test
+        r" (?P<counts>\d{1,9} fail)$",  # bun test
         r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
         r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest

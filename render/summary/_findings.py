@@ -2,15 +2,16 @@
 
 A *finding* is a text condensed to its statements (see `_prose`), with the block that it came from:
 
-    report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
-    found      a statement on the way: a cause, a result, a decision with its reason
+    report     the agent's last words in a turn that ended: they sum the turn up
+    found      what it said on the way, also to other agents: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
     rule       what the user demanded in a text that is no longer shown whole
 
-A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
-numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
-statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed a turn goes
-when the user's next words have answered it.
+A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
+exclaims ("Let me look at ..."): it is a small part of any session, and nobody else tells why something was done. Where the
+room does not suffice, the most telling stands judged by its form (names, numbers) and by a few English words.
+What a later statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed
+a turn goes when the user's next words have answered it.
 
     t12 [v340]: All tests pass. The cause was that `parse_amount` dropped the sign.     the turn's report
       - ledger.py: ...                                                                  its list
@@ -23,11 +24,11 @@ gets shorter.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -43,18 +44,21 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    asks_user,
     is_sealed,
     label_of,
     leaves,
     text_of,
+    tool_kind,
     words_of,
 )
 from blocks.formats import without_reminders
 from render.summary._calls import output_of
-from render.summary._identifiers import identifiers, one_line, table
+from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
     DEPENDENT,
     Piece,
+    is_assent,
     is_prose_line,
     read_prose,
     sentences_of,
@@ -62,6 +66,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
+from render.summary._state import is_plan
 from render.view._view import Entry
 
 _SAID: Final = UserPrompt, UserFollowup, UserSteer
@@ -123,17 +128,6 @@ def _without_questions(told: str) -> str:
     return text_of_pieces(tidy(pieces)) or told
 
 
-def is_assent(words: str) -> bool:
-    """Whether the user only agrees, or tells the agent to go on."""
-    return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
-
-
-_ASSENT: Final = table(
-    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
-    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
-    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
-)
-"""English words with which a user only agrees, or tells the agent to go on."""
 OBJECTION_CHARACTERS: Final = 600
 """A longer message says more than that the report is wrong."""
 ANSWER_CHARACTERS: Final = 40
@@ -186,6 +180,7 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
+    answers = {e.pair: text_of(e.block) for e in entries if isinstance(e.block, ToolResult)}
     for entry in entries:
         stretches = turns.setdefault(entry.block.turn, [[]])
         before = stretches[-1][-1].block if stretches[-1] else None
@@ -200,20 +195,64 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
             stretches[-1].append(entry)
     for turn, stretches in turns.items():
         for number, said in enumerate(stretches, 1):
-            yield from _stretch(said, is_open=turn == running and number == len(stretches))
+            is_open = turn == running and number == len(stretches)
+            yield from _stretch(said, answers, is_open=is_open)
 
 
-def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
+def _stretch(
+    said: Sequence[Entry], answers: Mapping[str, str], *, is_open: bool
+) -> Iterator[Finding]:
     """The statements on the way, then the report."""
-    texts = [entry for entry in said if isinstance(entry.block, AssistantCompletion)]
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
-    closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
-    for entry in texts[: len(texts) - len(closing)]:
-        yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
+    closing = [] if is_open else [entry for entry in said if entry.version > last_call]
+    for entry in said[: len(said) - len(closing)]:
+        if isinstance(entry.block, ToolCall):
+            words = _message(entry.block, answers.get(entry.pair, ""))
+        else:
+            words = text_of(entry.block)
+        lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
+        if told := text_of_pieces(tidy([*lasting])):
+            yield _finding(entry, "found", told)
     closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
     if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
+
+
+MESSAGE_CHARACTERS: Final = 200
+"""A shorter argument of a call is no message: it says what the call is about."""
+
+
+def _message(call: ToolCall, answer: str) -> str:
+    """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
+    approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
+    if asks_user(call.name):
+        return "\n\n".join(_questions(call.input.get("questions")))
+    is_other = tool_kind(call.name, call.input) == "other" and not is_plan(call, answer)
+    if not is_other or is_delegated(call):
+        return ""
+    texts = (value for value in call.input.values() if isinstance(value, str))
+    long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
+    return "\n\n".join(dict.fromkeys(_outline(text) for text in long if _is_prose(text)))
+
+
+def _questions(rows: Any) -> Iterator[str]:
+    """What the user was asked, with the options of each question: those not chosen are rejected. Claude Code, Codex, Gemini
+    CLI and opencode have the same form."""
+    for row in _records(rows):
+        options = _records(row.get("options"))
+        told = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
+        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *told])
+
+
+def _records(rows: Any) -> list[dict[str, Any]]:
+    given = cast("list[Any]", rows) if isinstance(rows, list) else []
+    return [cast("dict[str, Any]", row) for row in given if isinstance(row, dict)]
+
+
+def _is_prose(text: str) -> bool:
+    lines = [line for line in text.split("\n") if line.strip()]
+    return 2 * sum(map(is_prose_line, lines)) > len(lines)
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -228,34 +267,11 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield attrs.evolve(piece, text=" ".join(map(str.strip, told)))
 
 
-def _on_the_way(entry: Entry) -> Iterator[str]:
-    """The statements of a text on the way that tell something; a list stays with its lead."""
-    wholes: list[list[Piece]] = []
-    for piece in _stated(read_prose(text_of(entry.block))):
-        before = wholes[-1][-1] if wholes else None
-        if before and (before.form == "lead" or (piece.is_listed and before.is_listed)):
-            wholes[-1].append(piece)
-        else:
-            wholes.append([piece])
-    for whole in filter(is_sure, wholes):
-        if worth(" ".join(piece.text for piece in whole)) >= WORTH_MIN:
-            yield text_of_pieces(whole)
-
-
-def is_sure(whole: Sequence[Piece]) -> bool:
-    """Whether a statement on the way says what is so and stays so: a guess in it makes it a guess, a condition all of it
-    conditional, and the state of a moment is over."""
-    is_guess = any(_UNSURE.search(piece.text) for piece in whole)
-    return not is_guess and (whole[0].is_listed or not _PASSING.search(whole[0].text))
-
-
 # What a statement is worth.
 
 
-WORTH_MIN: Final = 3
-"""A statement on the way tells at least this much: a cause or decision, or a result with a name."""
-NAMELESS_CHARACTERS: Final = 40
-"""A shorter statement that names nothing ("Found the cause!") tells hardly anything."""
+NAMELESS_BYTES: Final = 40
+"""A shorter statement that names nothing tells hardly anything; in UTF-8, since a word of Chinese is a character or two."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -282,8 +298,7 @@ _UNSURE: Final = re.compile(
 )
 """English words for what is not known; a question; a condition; the box of a plan's step."""
 _PASSING: Final = re.compile(
-    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|for now|currently|waiting|watching"
-    r"|queued|yet)\b",
+    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b",
     re.IGNORECASE,
 )
 """English words for the state of a moment, which has passed when it is read."""
@@ -324,10 +339,10 @@ def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
     names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
-    if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
+    if is_nameless(statement):
         cues = min(cues, 1)
-    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * announces(statement)
-    return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
+    is_vague = (_UNSURE.search(statement), _PASSING.search(statement), announces(statement))
+    return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - 3 * sum(map(bool, is_vague))
 
 
 @lru_cache(maxsize=4096)
@@ -349,6 +364,19 @@ def offers(statement: str) -> bool:
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
+def is_remark(piece: Piece) -> bool:
+    """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
+    if piece.form == "sentence" and is_nameless(piece.text):
+        return True
+    return bool(_PASSING.search(piece.text)) and worth(piece.text) < 0
+
+
+def is_nameless(statement: str) -> bool:
+    """Whether it is short ("Found the cause!") and has neither a name nor a number."""
+    is_short = len(statement.encode()) < NAMELESS_BYTES
+    return is_short and not (identifiers(statement) or _NUMBER.search(statement))
+
+
 def exclaims(statement: str) -> bool:
     """Whether it greets or exclaims, and names no result; a lead does not."""
     is_found = _EXCLAMATION.fullmatch(statement) and not statement.rstrip().endswith((":", "："))
@@ -358,10 +386,6 @@ def exclaims(statement: str) -> bool:
 # What later statements do to earlier ones.
 
 
-TURN_STATEMENTS: Final = 6
-"""The most statements on the way that are kept of a turn that has a report."""
-OPEN_STATEMENTS: Final = 12
-"""The same for a turn without a report, which has nothing else to tell."""
 NEWER: Final = 1.0
 """By how much the newest statement of a turn is worth more than its oldest."""
 LOOKED_BACK: Final = 120
@@ -389,8 +413,7 @@ _CULPRIT: Final = re.compile(r"\b(?:cause|bug|issue|problem|reason|culprit)\b", 
 
 
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings without what a later one repeats, takes back or replaces, and of each turn the most telling; every turn
-    that has one keeps one."""
+    """The findings without what a later one repeats, takes back or replaces; every turn that has one keeps one."""
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
     for finding in reversed(findings):
@@ -401,13 +424,12 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
         )
         if kept and is_gone:
             continue
-        turns[finding.turn] = [finding, *kept]
+        is_last = finding.kind != "report" or all(each.kind != "report" for each in kept)
+        settled = finding if is_last else structs.replace(finding, kind="found")
+        turns[finding.turn] = [settled, *kept]
         pieces = (piece.text for piece in read_prose(finding.text))
         later = [*later, finding.text, *pieces][-LOOKED_BACK:]
-    for kept in turns.values():
-        most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
-        best = best_first([each for each in kept if each.kind == "found"])[:most]
-        yield from (each for each in kept if each in best or each.kind != "found")
+    return (finding for kept in turns.values() for finding in kept)
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -449,7 +471,7 @@ Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), Open
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 SOURCE_CHARACTERS: Final = 80
-GIVEN_CHARACTERS: Final = 4_000
+GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
@@ -491,9 +513,14 @@ def _notified(text: str) -> Iterator[tuple[str, str]]:
     yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
+def is_delegated(call: ToolCall) -> bool:
+    """Whether a call has another agent do something."""
+    return call.name.lower() in REPORTING_TOOLS or bool(REPORTING_KEYS & call.input.keys())
+
+
 def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
     """The report in a result and what was asked for; empty if it is none."""
-    if call.name.lower() not in REPORTING_TOOLS and not REPORTING_KEYS & call.input.keys():
+    if not is_delegated(call):
         return "", ""
     told = without_reminders(text_of(result))
     start, end = output_of(told)

@@ -46,8 +46,8 @@ from render.summary._calls import (
     telling_error,
 )
 from render.summary._files import edits_of, name_of, shared_folder
-from render.summary._findings import is_assent
 from render.summary._identifiers import one_line, searched, table
+from render.summary._prose import is_assent
 from render.summary._shell import Command, CommandLine, commands_in
 from render.view._view import Entry
 

@@ -399,6 +399,8 @@ PATCHES: Final = (".patch", ".diff")
 """Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
 """So many lines that are visible elsewhere are shown again between lines that are not, so that they can be read as one."""
+RUN_MIN: Final = 3
+"""Fewer lines of a longer stretch are no region: they say nothing alone."""
 CHARACTERS: Final = 4
 """Characters of a token, at most, of code with line numbers."""
 NUMBER_CHARACTERS: Final = 5
@@ -471,13 +473,15 @@ def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterat
         newest[file] = max(newest.get(file, 0), row.seen)
         places.setdefault((file, number), []).append(place)
     for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):
-        stretch, run = copies[file].stretches[number], list[int]()
+        stretch, runs = copies[file].stretches[number], list[list[int]]()
         for place in sorted(places[file, number]):
-            if run and place - run[-1] - 1 > GAP_MAX:
+            if runs and place - runs[-1][-1] - 1 <= GAP_MAX:
+                runs[-1].append(place)
+            else:
+                runs.append([place])
+        for run in runs:
+            if run[-1] - run[0] + 1 >= min(RUN_MIN, len(stretch.rows)):
                 yield from _of_run(file, copies[file].doubt, stretch, run)
-                run = []
-            run.append(place)
-        yield from _of_run(file, copies[file].doubt, stretch, run)
 
 
 def _of_run(file: str, doubt: int, stretch: Stretch, run: Sequence[int]) -> Iterator[Region]:
