@@ -112,6 +112,8 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Where a command ran, if its call says so."""
     outcome: str = ""
     """What came of it, in few words; empty if that goes without saying."""
+    first: str = ""
+    """Of several runs: what came of the first, if something else came of the last."""
     runs: int = 1
     weight: int = 0
     """How much it tells when it is no longer new, from 0 (a look) to 3 (tests, a commit)."""

@@ -97,13 +97,13 @@ if TYPE_CHECKING:
     from render.providers.anthropic import validate_request as validate_request
     from render.stages._hide_and_bring_back import Returned as Returned
     from render.stages._hide_and_bring_back import returned as returned
-    from render.summary._merge import SummaryRoom as SummaryRoom
-    from render.summary._merge import merge_summaries as merge_summaries
     from render.summary._redaction import Redaction as Redaction
     from render.summary._redaction import redaction_of as redaction_of
     from render.summary._redaction import said_by as said_by
     from render.summary._redaction import without_blocks as without_blocks
     from render.summary._text import format_summary as format_summary
+    from render.summary._written import SummaryRoom as SummaryRoom
+    from render.summary._written import merge_summaries as merge_summaries
 
 # What only a render, a compaction, a check or an error of a provider needs.
 __getattr__, __dir__ = _later(
@@ -125,7 +125,7 @@ __getattr__, __dir__ = _later(
         "render.providers._overflow_errors": "OVERFLOW_TEXTS overflow_of",
         "render.providers.anthropic": "validate_request",
         "render.stages._hide_and_bring_back": "Returned returned",
-        "render.summary._merge": "SummaryRoom merge_summaries",
+        "render.summary._written": "SummaryRoom merge_summaries",
         "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
         "render.summary._text": "format_summary",
     },

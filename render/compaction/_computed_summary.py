@@ -25,19 +25,19 @@ from blocks import (
 from render.compaction._draft import FoldRange
 from render.compaction._user_words_and_instructions import LABEL_TOKENS, is_said
 from render.policy._context import Context
+from render.policy._policy import PageRoom
 from render.stages._budget_and_compaction_due import account, target_of
-from render.summary import _findings, _turns
+from render.summary import _findings
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
-from render.summary._copies import followed
+from render.summary._actions import text_of_actions
 from render.summary._identifiers import searched
-from render.summary._merge import SummaryRoom, merge_summaries
-from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
+from render.summary._state import text as state_text
 from render.summary._text import computed_sections, counted, format_summary
 from render.summary._text import fitted as fitted_spans
-from render.summary._working_set import oldest_of, shown_lines, working_set
-from render.summary._written import format_written
+from render.summary._working_set import followed, oldest_of, shown_lines, working_set
+from render.summary._written import SummaryRoom, format_written, merge_summaries
 from render.view._view import Place, View
 
 BESIDE_WRITTEN: Final = 1 / 3
@@ -130,45 +130,61 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = replace(digest, turns=digest.turns - again)
-    digest = _with_past(digest, fold, room, block, count)
-    return _with_present(digest, fold, room, count)
+    digest = _with_state(digest, fold, room, count)
+    digest = _with_past(digest, earlier, fold, room, count, is_written=block.summary.complete)
+    return _with_working_set(digest, fold, room, count)
 
 
-def _with_present(
+def _with_state(
     digest: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
 ) -> Digest:
-    """The digest with how things are now, after everything that is folded or kept."""
+    """The digest with how things stand, after everything that is folded or kept."""
     at_hand = (*fold.folded, *fold.kept)
     new = [entry for entry in at_hand if entry.version > digest.seen]
     before = [entry for entry in at_hand if entry.version <= digest.seen]
-    progress = fitted(advance(digest.progress, new, before), room.state, count)
+    progress = advance(digest.progress, new, before)
+    return replace(digest, progress=fitted(progress, room.state, count))
+
+
+def _with_past(
+    digest: Digest,
+    earlier: Digest,
+    fold: FoldRange,
+    room: PageRoom,
+    count: Callable[[str], int],
+    *,
+    is_written: bool,
+) -> Digest:
+    """The digest with what was found and done in everything that is folded. What one of them leaves of its room, and what
+    the state leaves, the other has; beside the findings of a model, reports alone have a share of theirs."""
+    folded = [entry for entry in fold.folded if not entry.standing]
+    running = fold.kept[0].block.turn
+    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
+    actions = advance_actions(digest.actions, folded, earlier.progress.processes)
+    told = room.told - count(state_text(digest.progress))
+    done = fitted_actions(actions, room.done, count)
+    most = told - count(text_of_actions(done)) if room.found else 0
+    if is_written:
+        most = int(BESIDE_WRITTEN * room.found)
+        findings = tuple(finding for finding in findings if finding.kind != "found")
+    findings = _findings.fitted(findings, most, count)
+    if room.done:
+        done = fitted_actions(actions, told - count(_findings.text_of_findings(findings)), count)
+    return replace(digest, findings=findings, actions=done)
+
+
+def _with_working_set(
+    digest: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
+) -> Digest:
+    """The digest with the files that are being worked on."""
+    at_hand = (*fold.folded, *fold.kept)
     copies = followed(digest.regions, at_hand, digest.seen)
-    digest = replace(digest, progress=progress, regions=())
+    digest = replace(digest, regions=())
     told = sum(count(text) for _, text in computed_sections(digest) if text)
     working = room.working_beside(told)
     regions = working_set(copies, _shown(fold), oldest_of(at_hand), working, count)
     seen = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(seen, digest.seen))
-
-
-def _with_past(
-    digest: Digest,
-    fold: FoldRange,
-    room: PageRoom,
-    block: RangeSummary,
-    count: Callable[[str], int],
-) -> Digest:
-    """The digest with what was found and done in everything that is folded."""
-    folded = [entry for entry in fold.folded if not entry.standing]
-    running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
-    share = 1.0
-    if block.summary.complete:
-        share, findings = BESIDE_WRITTEN, tuple(f for f in findings if f.kind != "found")
-    findings = _turns.fitted(findings, int(share * room.found), count)
-    actions = advance_actions(digest.actions, folded, digest.progress.processes)
-    actions = fitted_actions(actions, room.done, count)
-    return replace(digest, findings=findings, actions=actions)
 
 
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
@@ -198,4 +214,4 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
+    return PageRoom.of(context.policy, context.capacity, max(int(most), PAGE_TOKENS_MIN))

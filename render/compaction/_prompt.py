@@ -45,10 +45,16 @@ from render.policy._context import Context, Provider
 from render.stages._hide_and_bring_back import cut_text
 from render.stages._rendered_and_cache_points import Rendered
 from render.summary._identifiers import one_line
-from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import quoted
 from render.summary._text import DROPPED, WORKING, page_sections
-from render.summary._written import format_written, numbered, report_history, updated
+from render.summary._written import (
+    SummaryRoom,
+    format_written,
+    merge_summaries,
+    numbered,
+    report_history,
+    updated,
+)
 from render.view._view import Entry, Group, GroupMemo, Json, View
 
 PROMPT_VERSION: Final = "2026-11-6"

@@ -44,7 +44,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts, lays_down, obj, objs, string
 from render.policy._context import Context, Piece
-from render.policy._policy import Policy
+from render.policy._policy import PageRoom, Policy
 from render.stages._budget_and_compaction_due import (
     account,
     fitting_of,
@@ -53,7 +53,6 @@ from render.stages._budget_and_compaction_due import (
     threshold_of,
 )
 from render.summary._quote import quoted
-from render.summary._room import PageRoom
 from render.view._fold import decide
 from render.view._view import Asked, Entry, Group, Json, Place, Shown, View, as_shown
 
@@ -228,7 +227,7 @@ def _room(view: View, context: Context) -> int:
     sizes, policy, now = account(view, context), context.policy, _free(view, context)
     if len(view.groups) == 1:
         return now
-    room = PageRoom.of(context)
+    room = PageRoom.of(policy, context.capacity)
     head = int(policy.user_ratio * context.capacity) + int(PAGE_SHARE * room.whole)
     newest = context.encoder.shown(view.groups[-1]).tokens
     left = context.prefix.tokens + sizes.standing + head + newest

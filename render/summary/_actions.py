@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import structs
 
@@ -28,28 +28,21 @@ from blocks import (
     ToolCall,
     ToolResult,
     asks_user,
-    is_sealed,
     label_of,
     text_of,
-    tool_kind,
-    tool_target,
 )
-from render.summary._commands import (
-    ALL,
-    WENT_WELL,
-    Command,
-    command_of,
-    outcome,
-    script_of,
-    shortened,
-    shown_command,
-    status_of,
-    telling_error,
-)
+from render.summary._calls import REJECTED, WENT_WELL, Run, outcome, run_of, telling_error
 from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
-from render.summary._identifiers import one_line, output_of
-from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
-from render.summary._state import is_plan
+from render.summary._identifiers import one_line
+from render.summary._shell import (
+    ALL,
+    CommandLine,
+    command_of,
+    commands_in,
+    shown_command,
+    without_middle,
+)
+from render.summary._state import COMMITTED, STARTED, is_look, is_plan
 from render.view._view import Entry
 
 TARGET_MAX: Final = 300
@@ -62,6 +55,8 @@ ABOUT: Final = " # "
 """Between a long command and what the call says of it."""
 OUTCOME_MAX: Final = 240
 """Characters of an outcome: an output that is no longer is told itself."""
+ANSWER_MAX: Final = 400
+"""The same of an answer of a tool that is no command and looks at no file: a task, an issue, a record."""
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
 LAST: Final = ", the last: "
@@ -85,8 +80,6 @@ _NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
-_ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
-"""Colours of a terminal, and tags around an error."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
 _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "include")
@@ -101,20 +94,21 @@ def advance(
     """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
     the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
-    commands = {each.id: Command(each.command) for each in running if each.id}
+    commands = {each.id: CommandLine(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
         call = entry.block
         if not isinstance(call, ToolCall) or entry.original is not None:
             continue
         answer = results.get(entry.pair)
-        told = text_of(answer.block) if answer else ""
-        named = (str(v) for v in call.input.values() if isinstance(v, str | int))
-        ran = next((commands[name] for name in named if name in commands), None)
-        if (started := STARTED.search(told[:600])) and (command := ran or command_of(call)):
+        run, told = run_of(call, answer), text_of(answer.block) if answer else ""
+        if asked := next((commands[name] for name in commands if name in run.names), None):
+            run = run.of(asked)
+        started = STARTED.search(run.head)
+        if started and (command := run.command or command_of(call.input, run.target)):
             commands[started[1]] = command
         if not is_plan(call, told):
-            actions.append(action_of(call, answer, entry.version, ran))
+            actions.append(_action_of(run, entry.version))
     return tuple(_each_once(actions))
 
 
@@ -129,52 +123,48 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
                 del known[last]
             key = last if last[:4] == key else (*key, number)
         before = known.pop(key, None)
-        runs = action.runs + (before.runs if before else 0)
-        known[key] = structs.replace(action, runs=runs) if before else action
+        known[key] = _run_again(before, action) if before else action
     return known.values()
 
 
-def action_of(
-    call: ToolCall, answer: Entry | None, version: int, ran: Command | None = None
-) -> Action:
-    """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told. `ran` is the
-    running command that the call asks for."""
-    result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
-    text = ""
-    if answer and result and answer.original is None and not is_sealed(result):
-        text = _ESCAPES.sub("", text_of(result))
-    start, end = output_of(text)
-    output, failure = text[start:end], "" if result else "no result"
-    if result and (result.is_error or result.envelope.outcome == "failure"):
-        failure = telling_error(output or text) or "failed"
-    if REJECTED.match(text):
+def _run_again(before: Action, action: Action) -> Action:
+    """The newest of several runs, with what came of the first one if that was something else."""
+    first = before.first or _end_of(before.outcome)
+    is_other = action.weight > 0 and first != _end_of(action.outcome)
+    runs = before.runs + action.runs
+    return structs.replace(action, runs=runs, first=first if is_other else "")
+
+
+def _action_of(run: Run, version: int) -> Action:
+    """The action of a call of this version; of a result that is forgotten or kept elsewhere only whether it failed is told."""
+    output, failure = run.text, "" if run.version else "no result"
+    if run.is_error:
+        failure = telling_error(output or run.whole) or "failed"
+    if REJECTED.match(run.whole):
         failure = output = "not run: the user stopped it"
-    action = _of_files(call, result, failure) or _of_others(call, result, output, failure, ran)
+    action = _of_files(run, failure) or _of_others(run, output, failure)
     return structs.replace(
         action,
-        seen=version if action.verb in CHANGES or not answer else answer.version,
+        seen=version if action.verb in CHANGES else run.version or version,
         target=one_line(action.target, TARGET_MAX),
-        outcome=one_line(action.outcome, OUTCOME_MAX),
+        outcome=one_line(action.outcome, ANSWER_MAX),
     )
 
 
-def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action | None:
+def _of_files(run: Run, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
-    known = result.envelope if result else None
-    kind = tool_kind(call.name, call.input, known)
-    if kind == "command" and (
-        failure or status_of(result) not in WENT_WELL or not script_of(call, known).is_all
-    ):
+    is_command = run.kind == "command"
+    if is_command and (failure or run.status not in WENT_WELL or not run.script.is_all):
         return None
-    if edits := list(edits_of(call, known)):
+    if edits := list(edits_of(run)):
         is_new = all(edit.old is None and not edit.is_added for edit in edits)
         is_gone = is_new and all(edit.new == "" for edit in edits)
         verb = "delete" if is_gone else "write" if is_new else "edit"
         files = ", ".join(dict.fromkeys(edit.file for edit in edits))
         return Action(verb=verb, target=files, outcome=failure, weight=2)
-    if kind == "read" and (file := tool_target(call.input, known)):
-        line, end = lines_asked(call.input)
-    elif kind == "command" and result and (shown := shown_by(call, result)):
+    if run.kind == "read" and run.target:
+        file, (line, end) = run.target, lines_asked(run.call.input)
+    elif is_command and run.version and (shown := shown_by(run)):
         file, line = shown.file, shown.line
         end = 0 if shown.lines == ALL else line + shown.lines - 1
     else:
@@ -183,75 +173,69 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
     return Action(verb="read", target=file, part=part, outcome=failure)
 
 
-def _of_others(
-    call: ToolCall, result: ToolResult | None, output: str, failure: str, ran: Command | None
-) -> Action:
+def _of_others(run: Run, output: str, failure: str) -> Action:
     """The action of a command, a search, a look at the web, or any other tool."""
-    known = result.envelope if result else None
-    kind, target = tool_kind(call.name, call.input, known), tool_target(call.input, known)
-    if command := ran or (command_of(call, known) if kind == "command" else None):
-        return _ran(command, call, result, output)
-    verb, said = "web" if kind == "web" else call.name, failure or _short(output, is_look=True)
-    if kind == "search":
-        query, where = _first(call.input, _QUERIES), _first(call.input, _WHERES)
+    if run.command:
+        return _ran(run.command, run, output)
+    arguments, target, name = run.call.input, run.target, run.call.name
+    verb = "web" if run.kind == "web" else name
+    said = failure or _short(output, "answer" if run.kind == "other" else "look")
+    if run.kind == "search":
+        query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
         verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
-    elif asks_user(call.name) and not failure:
+    elif asks_user(name) and not failure:
         said = ""  # the user's words stand elsewhere
-    weight = 0 if kind == "search" else 1 + bool(failure)
-    return Action(
-        verb=verb, target=target or main_argument(call.input), outcome=said, weight=weight
-    )
+    weight = 0 if run.kind == "search" else 1 + bool(failure)
+    return Action(verb=verb, target=target or main_argument(arguments), outcome=said, weight=weight)
 
 
-def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: str) -> Action:
+def _ran(command: CommandLine, run: Run, output: str) -> Action:
     """A command with the outcome of its tests, its error, or its output."""
-    status, tests = status_of(result), outcome(output)
-    is_bad = result is not None and (
-        result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
-    )
-    ran = commands_in(command.text)
-    only_looks = all(map(is_look, ran))
+    status, tests = run.status, outcome(output)
+    only_looks = all(map(is_look, commands_in(command.text)))
     is_commit = _COMMITS.search(command.text)
-    error = telling_error(output) if is_bad else ""
-    if is_bad and only_looks and status == "1" and not error:
+    error = telling_error(output) if run.failed else ""
+    if run.failed and only_looks and status == "1" and not error:
         said = NOTHING
-    elif is_bad:
+    elif run.failed:
         ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
         said = ": ".join(filter(None, (tests or ended, error)))
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, is_look=only_looks) if result else status)
-    line, about = shown_command(command, TARGET_MAX), call.input.get("description")
+        shown: Literal["look", "end"] = "look" if only_looks else "end"
+        said = tests or (_short(output, shown) if run.version else status)
+    line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
-        line = shortened(line, TARGET_MAX - len(about)) + about
-    weight = 3 if tests or (is_commit and not is_bad) else 0 if only_looks else 1 + is_bad
+        line = without_middle(line, TARGET_MAX - len(about)) + about
+    weight = 3 if tests or (is_commit and not run.failed) else 0 if only_looks else 1 + run.failed
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 
 def _old(target: str) -> str:
     """A target as it is told when it is no longer new."""
     line, mark, about = target.partition(ABOUT)
-    return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
+    return without_middle(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, *, is_look: bool) -> str:
-    """An output in few words: itself if it is short. Else the number of its lines; of a program
-    with the last ones, where it says its results."""
+def _short(output: str, told: Literal["look", "answer", "end"]) -> str:
+    """An output in few words: itself if it is short, else the number of its lines; with the last ones of a program, which
+    says its results there. Of an answer in words, its beginning."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
-    whole = " / ".join(lines)
-    if len(whole) <= OUTCOME_MAX:
+    whole, most = " / ".join(lines), ANSWER_MAX if told == "answer" else OUTCOME_MAX
+    if len(whole) <= most:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
-    if lines[0][0] in "{[" and lines[-1][-1] in "]}":
-        return f"JSON, {len(output)} characters"
+    is_json = output.strip()[0] in "{[" and output.strip()[-1] in "]}"
+    if told == "answer" or is_json:
+        return one_line(whole, most)
     if len(lines) == 1:
-        return one_line(lines[0], LINE_SAID_MAX)
+        return one_line(whole, LINE_SAID_MAX)
     head = f"{len(lines)} lines"
-    if is_look:
+    if told == "look":
         return head
-    room = OUTCOME_MAX - len(head + LAST)
+    room = most - len(head + LAST)
     sizes = accumulate(len(line) + 3 for line in reversed(lines))
     last = max(sum(size - 3 <= room for size in sizes), 1)
     return f"{head}{LAST}{one_line(' / '.join(lines[-last:]), room)}"
@@ -293,12 +277,16 @@ def main_argument(arguments: Mapping[str, Any]) -> str:
 def fitted(
     actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[Action, ...]:
-    """The newest actions and the older ones that tell most, in their order; the first stands for all others."""
+    """The actions, if they fit; else the newest and those that tell most of the older ones, which are told in fewer words,
+    in their order; the first stands for all others."""
+    if count(text_of_actions(actions)) <= tokens_max:
+        return tuple(actions)
     told = [action for action in actions if action.verb]
     for place, action in enumerate(told[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            told[place] = structs.replace(action, target=target, outcome=_end_of(action.outcome))
+            ended = _end_of(action.outcome)
+            told[place] = structs.replace(action, target=target, outcome=ended, first="")
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]
@@ -380,8 +368,9 @@ def line_of(action: Action, folder: str = "") -> str:
         target = f"cd {action.folder} && {target}"
     told = " ".join(filter(None, (action.verb, target, action.part)))
     times = f" ({action.runs} times)" if action.runs > 1 else ""
+    first = f" -> first: {action.first}" if action.first else ""
     ended = f" -> {'last: ' if times else ''}{action.outcome}" if action.outcome else ""
-    return f"{_label(action)}{told}{times}{ended}"
+    return f"{_label(action)}{told}{times}{first}{ended}"
 
 
 def _label(action: Action) -> str:

@@ -1,7 +1,7 @@
 """What calls show of files and do to them, as far as their arguments and results say it.
 
-    edits_of(call)           the changes: a write, an edit, a patch, a shell script
-    view_of(call, result)    the lines that are shown, with their numbers: a read, `cat f`, `sed -n 10,20p f`
+    edits_of(run)    the changes: a write, an edit, a patch, a shell script
+    view_of(run)     the lines that are shown, with their numbers: a read, `cat f`, `sed -n 10,20p f`
 
 Lines whose number is not known are not shown, nor is a line that a viewer has cut.
 """
@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import attrs
 
-from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
-from render.summary._identifiers import is_cut, output_of
+from blocks import written_paths
+from render.summary._calls import WENT_WELL, Run, is_cut, output_of
+from render.summary._shell import ALL, Shown
 
 
 class Row(NamedTuple):
@@ -96,15 +96,22 @@ _UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 
-def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]:
+def edits_of(run: Run) -> Iterator[Edit]:
     """The changes that a call makes to files, as far as its arguments show."""
-    yield from _by_shell(script_of(call, envelope))
-    if tool_kind(call.name, call.input, envelope) != "write":
+    call = run.call
+    for each in run.script.written:
+        if each.file:
+            file, new, is_added = name_of(each.file), each.text, each.is_added
+            yield Edit(file=file, old=None, new=new, is_added=is_added)
+        else:
+            for edit in _patched(each.text or ""):
+                yield attrs.evolve(edit, file=join(each.folder, edit.file))
+    if run.kind != "write":
         return
     patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
     patched = [edit for text in patches for edit in _patched(text)]
     yield from patched
-    files = list(map(name_of, written_paths(call.name, call.input, envelope)))
+    files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
     pairs = list(_pairs(call.input))
     if len(files) != 1 or patched:
         known = {edit.file for edit in patched}
@@ -115,17 +122,6 @@ def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]
     whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
     for text in () if pairs else whole or [None]:
         yield Edit(file=files[0], old=None, new=text)
-
-
-def _by_shell(script: Script) -> Iterator[Edit]:
-    """The changes that a script makes."""
-    for each in script.written:
-        if each.file:
-            file, new, is_added = name_of(each.file), each.text, each.is_added
-            yield Edit(file=file, old=None, new=new, is_added=is_added)
-        else:
-            for edit in _patched(each.text or ""):
-                yield attrs.evolve(edit, file=join(each.folder, edit.file))
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
@@ -178,22 +174,21 @@ def _patched(text: str) -> Iterator[Edit]:
 # Views: the lines that results show.
 
 
-def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
+def shown_by(run: Run) -> Shown | None:
     """The part of a file that a result shows; None if it does not plainly show one."""
-    kind = tool_kind(call.name, call.input, result.envelope)
     names: Sequence[str] = ()
     line, lines = 0, ALL
-    if kind == "read":
-        names = (tool_target(call.input, result.envelope),)
-        line, _ = lines_asked(call.input)
-    elif kind == "write":
-        names = written_paths(call.name, call.input, result.envelope)
-    elif len(parts := script_of(call, result.envelope).parts) == 1:
-        names = (parts[0].file,) if status_of(result) in WENT_WELL else ()
+    if run.kind == "read":
+        names = (run.target,)
+        line, _ = lines_asked(run.call.input)
+    elif run.kind == "write":
+        names = written_paths(run.call.name, run.call.input, run.envelope)
+    elif len(parts := run.script.parts) == 1:
+        names = (parts[0].file,) if run.status in WENT_WELL else ()
         line, lines = parts[0].line, parts[0].lines
     if len(names) != 1 or not names[0]:
         return None
-    return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
+    return Shown(names[0], 0 if is_cut(run.whole) else line, lines)
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -245,25 +240,24 @@ characters (Claude Code, opencode, Gemini CLI)."""
 _CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*truncated[^\]]*\]$")
 
 
-def view_of(call: ToolCall, result: ToolResult, version: int) -> tuple[str, list[Stretch]] | None:
-    """The file of which a result shows lines, with these; `version` is that of the result."""
-    shown, text = shown_by(call, result), text_of(result)
+def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
+    """The file of which a result shows lines, with these."""
+    shown, text = shown_by(run), run.whole
     if shown is None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
     numbers, rows = numbers_in(texts, shown.line), list[tuple[int, str]]()
-    is_change = tool_kind(call.name, call.input, result.envelope) == "write"
     if any(numbers):
         rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
-    elif shown.line and not is_change and not any(map(is_cut, texts)):  # else a message
+    elif shown.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
         if _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
         is_short = shown.line > 1 and len(texts) < shown.lines < ALL  # without blank lines before?
         is_known = any(texts) and not is_short and len(texts) <= shown.lines
         rows = list(enumerate(texts, shown.line)) if is_known else []
     rows = [(n, each) for n, each in rows if len(each) < _CUT_CHARACTERS or not _CUT.search(each)]
-    return name_of(shown.file), joined((n, Row(each, version)) for n, each in rows)
+    return name_of(shown.file), joined((n, Row(each, run.version)) for n, each in rows)
 
 
 def joined(rows: Iterable[tuple[int, Row]]) -> list[Stretch]:

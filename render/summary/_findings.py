@@ -2,23 +2,33 @@
 
 A *finding* is a text condensed to its statements (see `_prose`), with the block that it came from:
 
-    report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
-    found      a statement on the way: a cause, a result, a decision with its reason
+    report     the agent's last words in a turn that ended: they sum the turn up
+    found      what it said on the way, also to other agents: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
     rule       what the user demanded in a text that is no longer shown whole
 
-A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
-numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
-statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed a turn goes
-when the user's next words have answered it.
+A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
+exclaims ("Let me look at ..."): it is a small part of any session, and nobody else tells why something was done. Where the
+room does not suffice, the most telling stands judged by its form (names, numbers) and by a few English words.
+What a later statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed
+a turn goes when the user's next words have answered it.
+
+    t12 [v340]: All tests pass. The cause was that `parse_amount` dropped the sign.     the turn's report
+      - ledger.py: ...                                                                  its list
+    - [v322]: The clock is not the problem: the queue has one reader.                   what was found on the way
+
+In the room given, newer turns get more, and each has a line. Statements are told whole or not at all, the most telling first; of
+a list that is told in part it is said how many items it lost. Nothing is written anew, so what is folded again and again only
+gets shorter.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -34,15 +44,21 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    asks_user,
     is_sealed,
+    label_of,
     leaves,
     text_of,
+    tool_kind,
     words_of,
 )
 from blocks.formats import without_reminders
-from render.summary._identifiers import identifiers, listed, one_line, output_of
+from render.summary._calls import output_of
+from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
+    DEPENDENT,
     Piece,
+    is_assent,
     is_prose_line,
     read_prose,
     sentences_of,
@@ -50,6 +66,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
+from render.summary._state import is_plan
 from render.view._view import Entry
 
 _SAID: Final = UserPrompt, UserFollowup, UserSteer
@@ -111,17 +128,6 @@ def _without_questions(told: str) -> str:
     return text_of_pieces(tidy(pieces)) or told
 
 
-def is_assent(words: str) -> bool:
-    """Whether the user only agrees, or tells the agent to go on."""
-    return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
-
-
-_ASSENT: Final = listed(
-    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
-    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
-    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
-)
-"""English words with which a user only agrees, or tells the agent to go on."""
 OBJECTION_CHARACTERS: Final = 600
 """A longer message says more than that the report is wrong."""
 ANSWER_CHARACTERS: Final = 40
@@ -174,6 +180,7 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
+    answers = {e.pair: text_of(e.block) for e in entries if isinstance(e.block, ToolResult)}
     for entry in entries:
         stretches = turns.setdefault(entry.block.turn, [[]])
         before = stretches[-1][-1].block if stretches[-1] else None
@@ -188,20 +195,64 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
             stretches[-1].append(entry)
     for turn, stretches in turns.items():
         for number, said in enumerate(stretches, 1):
-            yield from _stretch(said, is_open=turn == running and number == len(stretches))
+            is_open = turn == running and number == len(stretches)
+            yield from _stretch(said, answers, is_open=is_open)
 
 
-def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
+def _stretch(
+    said: Sequence[Entry], answers: Mapping[str, str], *, is_open: bool
+) -> Iterator[Finding]:
     """The statements on the way, then the report."""
-    texts = [entry for entry in said if isinstance(entry.block, AssistantCompletion)]
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
-    closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
-    for entry in texts[: len(texts) - len(closing)]:
-        yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
+    closing = [] if is_open else [entry for entry in said if entry.version > last_call]
+    for entry in said[: len(said) - len(closing)]:
+        if isinstance(entry.block, ToolCall):
+            words = _message(entry.block, answers.get(entry.pair, ""))
+        else:
+            words = text_of(entry.block)
+        lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
+        if told := text_of_pieces(tidy([*lasting])):
+            yield _finding(entry, "found", told)
     closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
     if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
+
+
+MESSAGE_CHARACTERS: Final = 200
+"""A shorter argument of a call is no message: it says what the call is about."""
+
+
+def _message(call: ToolCall, answer: str) -> str:
+    """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
+    approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
+    if asks_user(call.name):
+        return "\n\n".join(_questions(call.input.get("questions")))
+    is_other = tool_kind(call.name, call.input) == "other" and not is_plan(call, answer)
+    if not is_other or is_delegated(call):
+        return ""
+    texts = (value for value in call.input.values() if isinstance(value, str))
+    long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
+    return "\n\n".join(dict.fromkeys(_outline(text) for text in long if _is_prose(text)))
+
+
+def _questions(rows: Any) -> Iterator[str]:
+    """What the user was asked, with the options of each question: those not chosen are rejected. Claude Code, Codex, Gemini
+    CLI and opencode have the same form."""
+    for row in _records(rows):
+        options = _records(row.get("options"))
+        told = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
+        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *told])
+
+
+def _records(rows: Any) -> list[dict[str, Any]]:
+    given = cast("list[Any]", rows) if isinstance(rows, list) else []
+    return [cast("dict[str, Any]", row) for row in given if isinstance(row, dict)]
+
+
+def _is_prose(text: str) -> bool:
+    lines = [line for line in text.split("\n") if line.strip()]
+    return 2 * sum(map(is_prose_line, lines)) > len(lines)
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -216,34 +267,11 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield attrs.evolve(piece, text=" ".join(map(str.strip, told)))
 
 
-def _on_the_way(entry: Entry) -> Iterator[str]:
-    """The statements of a text on the way that tell something; a list stays with its lead."""
-    wholes: list[list[Piece]] = []
-    for piece in _stated(read_prose(text_of(entry.block))):
-        before = wholes[-1][-1] if wholes else None
-        if before and (before.form == "lead" or (piece.is_listed and before.is_listed)):
-            wholes[-1].append(piece)
-        else:
-            wholes.append([piece])
-    for whole in filter(is_sure, wholes):
-        if worth(" ".join(piece.text for piece in whole)) >= WORTH_MIN:
-            yield text_of_pieces(whole)
-
-
-def is_sure(whole: Sequence[Piece]) -> bool:
-    """Whether a statement on the way says what is so and stays so: a guess in it makes it a guess, a condition all of it
-    conditional, and the state of a moment is over."""
-    is_guess = any(_UNSURE.search(piece.text) for piece in whole)
-    return not is_guess and (whole[0].is_listed or not _PASSING.search(whole[0].text))
-
-
 # What a statement is worth.
 
 
-WORTH_MIN: Final = 3
-"""A statement on the way tells at least this much: a cause or decision, or a result with a name."""
-NAMELESS_CHARACTERS: Final = 40
-"""A shorter statement that names nothing ("Found the cause!") tells hardly anything."""
+NAMELESS_BYTES: Final = 40
+"""A shorter statement that names nothing tells hardly anything; in UTF-8, since a word of Chinese is a character or two."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -270,8 +298,7 @@ _UNSURE: Final = re.compile(
 )
 """English words for what is not known; a question; a condition; the box of a plan's step."""
 _PASSING: Final = re.compile(
-    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|for now|currently|waiting|watching"
-    r"|queued|yet)\b",
+    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b",
     re.IGNORECASE,
 )
 """English words for the state of a moment, which has passed when it is read."""
@@ -312,10 +339,10 @@ def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
     names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
-    if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
+    if is_nameless(statement):
         cues = min(cues, 1)
-    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * announces(statement)
-    return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
+    is_vague = (_UNSURE.search(statement), _PASSING.search(statement), announces(statement))
+    return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - 3 * sum(map(bool, is_vague))
 
 
 @lru_cache(maxsize=4096)
@@ -337,6 +364,19 @@ def offers(statement: str) -> bool:
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
+def is_remark(piece: Piece) -> bool:
+    """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
+    if piece.form == "sentence" and is_nameless(piece.text):
+        return True
+    return bool(_PASSING.search(piece.text)) and worth(piece.text) < 0
+
+
+def is_nameless(statement: str) -> bool:
+    """Whether it is short ("Found the cause!") and has neither a name nor a number."""
+    is_short = len(statement.encode()) < NAMELESS_BYTES
+    return is_short and not (identifiers(statement) or _NUMBER.search(statement))
+
+
 def exclaims(statement: str) -> bool:
     """Whether it greets or exclaims, and names no result; a lead does not."""
     is_found = _EXCLAMATION.fullmatch(statement) and not statement.rstrip().endswith((":", "："))
@@ -346,10 +386,6 @@ def exclaims(statement: str) -> bool:
 # What later statements do to earlier ones.
 
 
-TURN_STATEMENTS: Final = 6
-"""The most statements on the way that are kept of a turn that has a report."""
-OPEN_STATEMENTS: Final = 12
-"""The same for a turn without a report, which has nothing else to tell."""
 NEWER: Final = 1.0
 """By how much the newest statement of a turn is worth more than its oldest."""
 LOOKED_BACK: Final = 120
@@ -377,8 +413,7 @@ _CULPRIT: Final = re.compile(r"\b(?:cause|bug|issue|problem|reason|culprit)\b", 
 
 
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings without what a later one repeats, takes back or replaces, and of each turn the most telling; every turn
-    that has one keeps one."""
+    """The findings without what a later one repeats, takes back or replaces; every turn that has one keeps one."""
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
     for finding in reversed(findings):
@@ -389,13 +424,12 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
         )
         if kept and is_gone:
             continue
-        turns[finding.turn] = [finding, *kept]
+        is_last = finding.kind != "report" or all(each.kind != "report" for each in kept)
+        settled = finding if is_last else structs.replace(finding, kind="found")
+        turns[finding.turn] = [settled, *kept]
         pieces = (piece.text for piece in read_prose(finding.text))
         later = [*later, finding.text, *pieces][-LOOKED_BACK:]
-    for kept in turns.values():
-        most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
-        best = best_first([each for each in kept if each.kind == "found"])[:most]
-        yield from (each for each in kept if each in best or each.kind != "found")
+    return (finding for kept in turns.values() for finding in kept)
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -437,7 +471,7 @@ Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), Open
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 SOURCE_CHARACTERS: Final = 80
-GIVEN_CHARACTERS: Final = 4_000
+GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
@@ -468,7 +502,7 @@ def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
         elif isinstance(entry.block, (UserAttachment, *_SAID)):
             told = [*_notified(text_of(entry.block))]
         for report, source in told:
-            if condensed := _condensed(report):
+            if condensed := _outline(report):
                 yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
 
 
@@ -479,9 +513,14 @@ def _notified(text: str) -> Iterator[tuple[str, str]]:
     yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
+def is_delegated(call: ToolCall) -> bool:
+    """Whether a call has another agent do something."""
+    return call.name.lower() in REPORTING_TOOLS or bool(REPORTING_KEYS & call.input.keys())
+
+
 def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
     """The report in a result and what was asked for; empty if it is none."""
-    if call.name.lower() not in REPORTING_TOOLS and not REPORTING_KEYS & call.input.keys():
+    if not is_delegated(call):
         return "", ""
     told = without_reminders(text_of(result))
     start, end = output_of(told)
@@ -498,7 +537,7 @@ def _texts_in(told: str) -> str:
     return "\n\n".join(text for text in leaves(reply).split("\n") if " " in text)
 
 
-def _condensed(told: str) -> str:
+def _outline(told: str) -> str:
     """The headings and lists of a text, and the first sentence of each paragraph."""
     kept: list[Piece] = []
     length, block = 0, -1
@@ -509,3 +548,232 @@ def _condensed(told: str) -> str:
             break
         kept += [piece] if is_first else []
     return text_of_pieces(tidy(kept))
+
+
+# By turn: the text.
+
+
+Count = Callable[[str], int]
+
+ORDER: Final = (
+    "(By turn: its report, then what was found on the way to it, oldest first. Where two differ, the report and the later one"
+    " hold.)"
+)
+
+
+def text_of_findings(findings: Sequence[Finding]) -> str:
+    """The section: for each turn its reports, then the rest in order."""
+    turns = _turns(findings)
+    told = [ORDER] if any(len(turn) > 1 for turn in turns) else []
+    return "\n".join([*told, *map(_turn_text, turns)])
+
+
+def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings by turn, in log order, each turn's reports first."""
+    first: dict[str, int] = {}
+    for finding in sorted(findings, key=attrgetter("version")):
+        first.setdefault(finding.turn, finding.version)
+    ordered = sorted(findings, key=lambda e: (first[e.turn], e.turn, e.kind != "report", e.version))
+    return [list(turn) for _, turn in groupby(ordered, attrgetter("turn"))]
+
+
+def _turn_text(turn: Sequence[Finding]) -> str:
+    first, *others = turn
+    return "\n".join([f"{first.turn} {_one(first)}", *(f"- {_one(each)}" for each in others)])
+
+
+def _one(finding: Finding) -> str:
+    """A finding with its label; its further lines are indented below the first."""
+    source = f"report of {finding.source}: " if finding.source else ""
+    source += "the user: " if finding.kind == "rule" else ""
+    source += f"(contested in {finding.disputed}) " if finding.disputed else ""
+    body = "\n  ".join(filter(None, finding.text.split("\n")))
+    body += f" (and {finding.gone} more)" if finding.gone else ""
+    return f"[{label_of(finding.version)}]: {source}{body}"
+
+
+# By turn: how they share the room.
+
+
+ROOMS: Final = (1.0, 0.9, 0.8, 0.6, 0.4)
+"""If the text is too long after all, the room is taken for so much smaller."""
+CUTS: Final = (1.0, 0.9, 0.75, 0.5)
+"""The same for a statement that is cut."""
+LINE_TOKENS: Final = (18, 48)
+"""The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
+NEWEST_SHARE: Final = 0.25
+"""The part of what is left beyond the lines that a turn gets before older ones."""
+SHARES: Final = {"report": 0.6, "agent": 0.35}
+"""Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
+was found in it."""
+RULES_SHARE: Final = 1 / 3
+"""What the user demanded in texts that are gone has this share of the room, before all else."""
+SHORT_CHARACTERS: Final = 40
+"""A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
+LIST_SHARE: Final = 1 / 3
+"""A list of which less than this share would stand goes: single points of many mislead."""
+MORE: Final = 99
+"""A number of left-out items that is as long as most."""
+
+
+def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
+    """The findings condensed until their text fits."""
+    if count(text_of_findings(findings)) <= tokens_max:
+        return tuple(findings)
+    rules = [each for each in findings if each.kind == "rule"]
+    while rules and count(text_of_findings(rules)) > RULES_SHARE * tokens_max:
+        del rules[0]
+    turns = _turns([each for each in findings if each.kind != "rule"])
+    for share in ROOMS:
+        room = int(share * tokens_max) - count(text_of_findings(rules))
+        told = _shared(turns, room, count) if turns else ()
+        left = tuple(sorted([*rules, *told], key=attrgetter("version")))
+        if count(text_of_findings(left)) <= tokens_max:
+            return left
+    return ()
+
+
+def _shared(turns: Sequence[list[Finding]], room: int, count: Count) -> Iterator[Finding]:
+    """The findings of the turns, each in its part of the room, from the newest on; the oldest turns go if not each can
+    have a line."""
+    least, most = LINE_TOKENS
+    turns = turns[-max(room // least, 1) :]
+    line = min(max(room // (2 * len(turns)), least), most)
+    needs = [_size(turn, count) for turn in turns]
+    limits = [min(need, line) for need in needs]
+    left = room - sum(limits)
+    for index in reversed(range(len(turns))):
+        older = sum(max(need - line, 0) for need in needs[:index])
+        part = max(int(max(NEWEST_SHARE, 1 / (index + 1)) * left), left - older)
+        more = min(max(part, 0), needs[index] - limits[index])
+        limits[index], left = limits[index] + more, left - more
+    told = [_within(turn, limit, count) for turn, limit in zip(turns, limits, strict=True)]
+    spare = room - sum(_size(turn, count) for turn in told)
+    for index in reversed(range(len(turns))):  # what is left goes to the newest that need it
+        if limits[index] < needs[index] and spare > 0:
+            size = _size(told[index], count)
+            told[index] = _within(turns[index], size + spare, count)
+            spare -= _size(told[index], count) - size
+    return (finding for turn in told for finding in turn)
+
+
+def _size(turn: Sequence[Finding], count: Count) -> int:
+    return count(_turn_text(turn) + "\n") + 1 if turn else 0
+
+
+def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
+    """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
+    own = [each for each in turn if each.kind != "agent"] or turn
+    told = [each for each in own if each.kind == "report"] or own
+    said = [structs.replace(e, text=line, gone=0) for e in told for line in _statements(e.text)]
+    whole = [each for each in said if worth(each.text) > 0 and _size([each], count) <= tokens]
+    return _cut(max(whole or said, key=lambda each: density(each.text)), tokens, count)
+
+
+def _statements(told: str) -> Iterator[str]:
+    """Each statement of a text, with its leads on the same line, and each sentence that has sense alone."""
+    pieces = read_prose(told)
+    for index in _by_worth(pieces):
+        above = [pieces[i].text for i in sorted(_above(index, pieces))]
+        yield " ".join([*above, pieces[index].text])
+        if not above and pieces[index].form == "sentence":
+            alone = map(str.strip, sentences_of(pieces[index].text))
+            yield from (each for each in alone if not DEPENDENT.match(each))
+    if not pieces:
+        yield " ".join(told.split())
+
+
+def _by_worth(pieces: Sequence[Piece]) -> list[int]:
+    """The indices of the statements: the first that tells something, which sums up, then the most telling."""
+    told = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
+    first = next((i for i in told if worth(pieces[i].text) > 0), -1)
+    return sorted(told, key=lambda i: (i != first, -density(pieces[i].text)))
+
+
+def _cut(finding: Finding, tokens: int, count: Count) -> Finding:
+    """The finding with its text, of one statement, cut to so many tokens."""
+    told = finding.text
+    rest = _size([structs.replace(finding, text="")], count)
+    for share in CUTS:
+        short = shortened(told, int(share * len(told) * max(tokens - rest, 0) / (count(told) + 1)))
+        finding = structs.replace(finding, text=short)
+        if _size([finding], count) <= tokens:
+            break
+    return finding
+
+
+def _within(turn: Sequence[Finding], tokens: int, count: Count) -> list[Finding]:
+    """The turn's findings in so many tokens: its reports, then the most telling of the rest; in the room of a line only one
+    statement."""
+    if _size(turn, count) <= tokens:
+        return list(turn)
+    first = [each for each in reversed(turn) if each.kind == "report"]
+    waiting = [*first, *best_first([each for each in turn if each not in first])]
+    kept: list[Finding] = []
+    left = tokens
+    while waiting and tokens > LINE_TOKENS[1]:
+        finding = waiting.pop(0)
+        beside = (1 - SHARES.get(finding.kind, 1)) * tokens
+        reserve = min(int(beside), _size(waiting, count)) if waiting else 0
+        if short := _condensed(finding, left - reserve, count):
+            kept.append(short)
+            left -= _size([short], count)
+    return [e for told in _turns(kept) for e in told] or [_line(turn, tokens, count)]
+
+
+def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
+    """The finding with as many of its statements as fit, the most telling first; None if there is no room for one."""
+    if _size([finding], count) <= tokens:
+        return finding
+    pieces = read_prose(finding.text)
+    above = {i: _above(i, pieces) for i in _by_worth(pieces)}
+    left = tokens - _size([structs.replace(finding, text="")], count)
+    more = count(f" (and {MORE} more)")
+    kept, lists, is_out = set[int](), set[int](), False
+    for index, under in above.items():
+        wanted = {index, *under} - kept
+        reserve = more * (pieces[index].is_listed and not lists)
+        cost = sum(count(pieces[each].line) + 2 for each in wanted) + reserve
+        is_telling = worth(pieces[index].text) > 0
+        if cost > left:
+            is_out |= is_telling
+        elif is_telling or not is_out:  # what tells nothing does not stand in for what does
+            kept |= wanted
+            lists |= {pieces[index].block} if pieces[index].is_listed else set()
+            left -= cost
+    cut = {pieces[i].block for i in above if i not in kept and pieces[i].is_listed}
+    for block in sorted(cut):
+        items = [i for i in above if pieces[i].is_listed and pieces[i].block == block]
+        if len(kept.intersection(items)) < LIST_SHARE * len(items) and len(pieces) > len(items):
+            return _condensed(_without_list(finding, pieces, block), tokens, count)
+    if not kept:
+        short = _line([finding], tokens, count)
+        is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
+        return short if is_told and _size([short], count) <= tokens else None
+    out = [i for i in above if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
+    told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
+    short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
+    return short if _size([short], count) <= tokens else None
+
+
+def _without_list(finding: Finding, pieces: Sequence[Piece], block: int) -> Finding:
+    """The finding without a list; a lead that tells something says how long it was."""
+    size = sum(piece.is_listed and piece.block == block for piece in pieces)
+    first = next(i for i, piece in enumerate(pieces) if piece.is_listed and piece.block == block)
+    left = [piece for piece in pieces if not (piece.is_listed and piece.block == block)]
+    lead = pieces[first - 1] if first else None
+    if lead and lead.form == "lead" and worth(lead.text) > 0:
+        told = f"{lead.text.rstrip(':： ')} ({size} points)."
+        left[first - 1] = attrs.evolve(lead, form="sentence", text=told, depth=0)
+    return structs.replace(finding, text=text_of_pieces(tidy(left)))
+
+
+def _above(index: int, pieces: Sequence[Piece]) -> set[int]:
+    """The indices of what a piece stands under: the items that its list is in, a table's first row, and the lead."""
+    found, depth, before = set[int](), pieces[index].depth, index - 1
+    while pieces[index].is_listed and before >= 0 and pieces[before].is_listed:
+        if pieces[before].depth < depth:
+            found, depth = {*found, before}, pieces[before].depth
+        before -= 1
+    found |= {before + 1} - {index} if pieces[index].form == "row" else set()
+    return {*found, before} if before >= 0 and pieces[before].form == "lead" else found

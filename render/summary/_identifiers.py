@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from string import ascii_letters
-from typing import Final
 
 LENGTH_MAX = 160
 """Longer tokens are taken as data."""
@@ -60,7 +59,7 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
     return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
-def listed(words: str) -> frozenset[str]:
+def table(words: str) -> frozenset[str]:
     """The words of a table, which are separated by white space."""
     return frozenset(words.split())
 
@@ -104,45 +103,3 @@ def _is_rare(term: str) -> bool:
     if term.isidentifier() and "_" in term.strip("_"):  # the most common, decided without a search
         return True
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)
-
-
-# The lines that a tool adds around a command's output: exit status, duration.
-#
-# Codex adds them before the output, OpenHands after it, and mini-swe-agent puts the output between tags.
-
-
-_BEFORE: Final = re.compile(
-    r"(?:(?:Chunk ID|Wall time|Process \w+ with|Original token count|Exit code)\b[^\n]*\n){1,8}Output:\n"
-    r"(?:Warning: truncated output[^\n]*\n)?(?:Total output lines:[^\n]*\n+)?"
-    r"|<returncode>-?\d+</returncode>\n<output>\n",
-)
-_BEHIND: Final = re.compile(
-    r"\n?</output>\s*\Z|(?:\n\[(?:The command completed with exit code|Command finished with exit code"
-    r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
-    r"|\nShell cwd was reset to [^\n]*\s*\Z"
-)
-_BEHIND_MARKS: Final = ("</output>", "\n[", "\nShell cwd")
-"""Every match of `_BEHIND` contains one of these."""
-_BEHIND_MAX: Final = 1000
-"""Characters at the end of a result that are searched with `_BEHIND`."""
-_LEFT_OUT: Final = re.compile(
-    r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
-    re.MULTILINE,
-)
-_LEFT_OUT_WORDS: Final = ("truncated", "omitted", "elided")
-"""Every match of `_LEFT_OUT` contains one of these."""
-
-
-def output_of(text: str) -> tuple[int, int]:
-    """The start and end of the output within a result."""
-    before = _BEFORE.match(text)
-    start = before.end() if before else 0
-    tail = max(start, len(text) - _BEHIND_MAX)
-    is_plain = all(text.find(mark, tail) < 0 for mark in _BEHIND_MARKS)
-    behind = None if is_plain else _BEHIND.search(text, tail)
-    return start, behind.start() if behind else len(text)
-
-
-def is_cut(text: str) -> bool:
-    """Whether an output says that a part of it was left out."""
-    return any(word in text for word in _LEFT_OUT_WORDS) and bool(_LEFT_OUT.search(text))

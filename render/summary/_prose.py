@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from render.summary._identifiers import searched
+from render.summary._identifiers import searched, table
 
 Form: TypeAlias = Literal["sentence", "lead", "item", "row"]
 
@@ -284,3 +284,16 @@ def _is_open(text: str) -> int:
         text.rfind(left) + 1 for left, right in _PAIRS if text.count(left) > text.count(right)
     ]
     return min(places, default=0)
+
+
+def is_assent(words: str) -> bool:
+    """Whether the user only agrees, or tells the agent to go on."""
+    return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
+
+
+_ASSENT: Final = table(
+    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
+    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
+    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
+)
+"""English words with which a user only agrees, or tells the agent to go on."""

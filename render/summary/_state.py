@@ -15,12 +15,18 @@ it says what happened, whatever the agent said about it. Lines of which nothing 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from itertools import chain
+from posixpath import basename, join, normpath, splitext
+from typing import Any, Final, NamedTuple, cast
 
+import attrs
 from msgspec.structs import replace
 
 from blocks import (
+    CheckRecord,
+    Commit,
     FileChange,
+    Process,
     Progress,
     Repository,
     Step,
@@ -33,20 +39,16 @@ from blocks import (
     tool_kind,
     words_of,
 )
-from render.summary._edits import WHOLE, changes_after
-from render.summary._files import shared_folder
-from render.summary._findings import is_assent
-from render.summary._identifiers import listed, one_line
-from render.summary._runs import (
+from render.summary._calls import (
     Run,
-    checks_after,
-    git_after,
-    noticed,
-    processes_after,
+    outcome,
     run_of,
-    without_checks,
-    without_errors,
+    telling_error,
 )
+from render.summary._files import edits_of, name_of, shared_folder
+from render.summary._identifiers import one_line, searched, table
+from render.summary._prose import is_assent
+from render.summary._shell import Command, CommandLine, commands_in
 from render.view._view import Entry
 
 
@@ -64,7 +66,7 @@ def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry
             continue
         block, call = entry.block, calls.get(entry.pair)
         if isinstance(block, ToolResult):
-            state = _after(state, run_of(call, block, entry.version)) if call else state
+            state = _after(state, run_of(call, entry)) if call else state
         elif words := words_of(block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
@@ -105,8 +107,10 @@ def _asked(state: Progress, entry: Entry, words: str) -> Progress:
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    processes = without_checks(state.processes)
-    return replace(state, checks=without_errors(state.checks), processes=processes)
+    # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
+    checks = tuple(check for check in state.checks if _suites(check.command))
+    processes = tuple(each for each in state.processes if not _suites(each.command))
+    return replace(state, checks=checks, processes=processes)
 
 
 # The steps.
@@ -118,10 +122,10 @@ DONE: Final = "done"
 OPEN: Final = "open"
 GONE: Final = "gone"
 _STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(listed("completed complete done finished closed resolved"), DONE),
-    **dict.fromkeys(listed("cancelled canceled deleted removed skipped"), GONE),
+    **dict.fromkeys(table("completed complete done finished closed resolved"), DONE),
+    **dict.fromkeys(table("cancelled canceled deleted removed skipped"), GONE),
     **dict.fromkeys(
-        listed("in_progress doing active started pending todo open not_started blocked"), OPEN
+        table("in_progress doing active started pending todo open not_started blocked"), OPEN
     ),
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
@@ -196,12 +200,432 @@ def _step(row: Mapping[str, Any]) -> Step:
     )
 
 
+# The changes by file: how often, and the most telling line of the newest.
+
+
+FILES_MAX: Final = 40
+LINE_CHARACTERS: Final = 100
+SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
+"""Folders whose files are not the work."""
+WHOLE: Final = frozenset({"created", "written"})
+"""How a file came to be whose text the agent wrote as a whole."""
+
+
+class _Edit(NamedTuple):
+    """One change of a file."""
+
+    file: str
+    how: str = ""
+    """As `FileChange.how`, or `restored`."""
+    line: str = ""
+    """What it replaced, in its most telling line."""
+    source: str = ""
+    """The file that it was before, if it was moved."""
+
+
+def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
+    """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
+    changes = {change.path: change for change in before}
+    for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
+        old = changes.pop(_path_among(edit.file, changes), None) or FileChange(path=edit.file)
+        if edit.source:
+            moved = changes.pop(_path_among(edit.source, changes), None)
+            how = moved.how if moved and moved.how in WHOLE else edit.how
+            old = replace(moved or old, path=edit.file, how=how, seen=run.version)
+            changes[edit.file] = old
+            continue
+        is_own = old.how in WHOLE and edit.how == "deleted"
+        if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
+            new = _change_with(old, edit, run.version)
+            changes[new.path] = new
+    left = list(changes.values())[-FILES_MAX:]
+    return left, len(changes) - len(left)
+
+
+def _path_among(file: str, paths: Iterable[str]) -> str:
+    """The path under which a file is listed: the same, or the only one that has the same end, as a relative path has."""
+    plain = f"/{file}".replace("\\", "/")
+    ends = ((path, f"/{path}".replace("\\", "/")) for path in paths)
+    alike = [path for path, end in ends if plain.endswith(end) or end.endswith(plain)]
+    return alike[0] if len(alike) == 1 else file
+
+
+def _by_arguments(run: Run) -> Iterator[_Edit]:
+    """The edits that a call's arguments show."""
+    is_patch = "*** Begin Patch" in str(run.call.input)
+    made = "created" if "created" in run.text[:200].lower() else "written"
+    for edit in edits_of(run):
+        new = edit.new or ""
+        if edit.old is not None or edit.is_added:
+            yield _Edit(edit.file, line=_difference(edit.old or "", new))
+        else:
+            yield _Edit(edit.file, made if re.search(r"\w", new) or not is_patch else "deleted")
+
+
+_IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
+_FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
+
+
+def _by_command(command: Command) -> Iterator[_Edit]:
+    """The edits of a command that moves, deletes, restores or edits files in place."""
+    program, *others = command.words
+    if program == "git" and others[:1] and others[0] in {"rm", "mv", "restore", "checkout"}:
+        program, *others = others
+    files = [name_of(normpath(word)) for word in others if _FILE.fullmatch(word)]
+    if program == "mv" and files:
+        target = name_of(normpath(others[-1]))
+        for file in files if files[-1] != target else files[:-1]:
+            new = target if files[-1] == target else normpath(join(target, basename(file)))
+            yield _Edit(new, f"moved from {file}", source=file)
+    elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
+        yield from (_Edit(file, "deleted" if program == "rm" else "restored") for file in files)
+    elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
+        yield from map(_Edit, files)
+
+
+def _change_with(change: FileChange, edit: _Edit, version: int) -> FileChange:
+    """The change of a file with one more edit."""
+    path, edits = max(change.path, edit.file, key=len), change.edits + 1
+    if edit.how == "deleted":
+        return FileChange(path=path, edits=edits, seen=version, how="deleted")
+    is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
+    how = edit.how if is_new or edit.how == "created" else change.how or edit.how
+    line = edit.line or change.line
+    return replace(change, path=path, edits=edits, seen=version, how=how, line=line)
+
+
+_AROUND: Final = re.compile(
+    r"(?:import|from|use|using|require|include|package|end|else)\b.*|#\s*include\b.*|.*\brequire\(.*"
+    r"|export\s*[{*].*|['\"`][\w./@:-]+['\"`][,;]?|[\w$]{1,2}\W*"
+)
+"""A line that says little of what an edit is about: an import, a part of a block."""
+
+
+def _difference(before: str, after: str) -> str:
+    """What an edit replaced in its most telling line: `old → new` where both are short, else the line that
+    came (`+ x`) or went (`- x`)."""
+    texts = [
+        [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
+        for text in (before, after)
+    ]
+    sides = ([x for x in one if x not in other] for one, other in (texts, texts[::-1]))
+    old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
+    if old and new and len(old) + len(new) > LINE_CHARACTERS:
+        old = ""
+    line = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}" if old else ""
+    return one_line(line, LINE_CHARACTERS)
+
+
+# Tests, builds, linters, and open errors.
+
+
+CHECKS_MAX: Final = 6
+ERRORS_MAX: Final = 3
+CHECK_VERSIONS: Final = 300
+"""A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
+OPEN_VERSIONS: Final = 60
+"""An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
+FAILING_MAX: Final = 6
+"""The most failing tests that are named."""
+_CHECK: Final = re.compile(
+    r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
+    r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
+    r"|make|pytest|unittest|tox|nox|mypy|pyright|ruff|flake8|pylint|tsc|vue-tsc|svelte-check|eslint|biome|jest|vitest"
+    r"|mocha|playwright|cypress|ctest|ninja|golangci-lint|staticcheck|rubocop|rspec|phpunit|phpstan|shellcheck|ktlint"
+    r"|detekt|xcodebuild|bats|clang-tidy|rustc|gcc|g\+\+|cc|clang|clang\+\+|javac|webpack|rollup|vite|msbuild|pre-commit"
+)
+"""Names of tasks, scripts and programs that check or build; from the documentation of each language's tools."""
+_LOOKS: Final = table(
+    "cat head tail grep egrep rg ag find fd ls ll tree stat file wc nl awk cut tr sort uniq jq less which diff cmp"
+    " echo printf pwd du date ps pgrep true false sleep xargs"
+)
+"""Programs that only print what there is, or nothing."""
+_LOOK: Final = re.compile(
+    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
+    r"|gh (?:\w+ (?:view|list|status|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
+)
+"""Other commands that do no more."""
+_LOOKING: Final = _LOOKS | table(
+    "sed type test [ [[ wait kill pkill killall mkdir touch cp mv rm ln chmod export source . set read tee exit if for"
+    " while until case fi done esac"
+)
+"""Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
+_OTHERS: Final = table(
+    "write git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
+)
+"""Programs, tasks and options with which a word like `test` is a name, or files change."""
+_FAULT: Final = re.compile(
+    r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
+)
+"""Names a fault in a line."""
+_ENDED: Final = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b", re.IGNORECASE)
+"""A line that only says that the command ended well."""
+_FAILED: Final = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*--- FAIL: (\S+)",  # go test
+        r"^(?:FAILED|ERROR) (\S+::[^\n]+?)(?: - |$)",  # pytest
+        r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",  # unittest
+        r"^test (\S+) \.\.\. FAILED$",  # cargo
+        r"^ +● (.+ › .+)$",  # jest
+        r"^ *(?:FAIL|×|✗|✖) +(\S.* > .*\S)",  # vitest
+        r"^not ok \d+ -? ?(.+)$",  # TAP: node, bats, prove
+        r"^[ \t]+\d+ - (\S+) \((?:Failed|Timeout)\)",  # ctest
+        r"^\[ERROR\] +(\w[\w.]+\.\w+:\d+)",  # Maven
+        r"^rspec (\./\S+:\d+)",  # RSpec
+        r"^FAIL[ \t]+([\w.-]+(?:/[\w.-]+)+)(?:[ \t]|$)",  # go test, a package; jest, a file
+    )
+)
+"""How each runner names a test that failed, the more exact form first; see the table in `_calls`."""
+
+
+def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
+    """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
+    told, tests = _telling_commands(run), outcome(run.text)
+    checking = [c for c in told if suite_of(c)] or (told[-1:] if tests or run.failed else [])
+    command = _one_command(checking or told)
+    left = [
+        old
+        for old in before
+        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS)
+        and not _covers(command, old)
+    ]
+    if checking and checking[-1].end != "&":
+        result = _result(run, tests, is_hidden=checking[-1].end == "|")
+        left.append(CheckRecord(command=command, result=result, seen=run.version))
+    checks = [check for check in left if _suites(check.command)]
+    errors = [check for check in left if check not in checks]
+    kept = [*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]]
+    return sorted(kept, key=lambda check: check.seen)
+
+
+def _telling_commands(run: Run) -> Sequence[Command]:
+    """The commands of a call whose result says something; of a tool that is none, its name with its target."""
+    if run.kind in {"write", "other"}:
+        verb = run.kind if run.kind == "write" else run.call.name
+        return commands_in(f"{verb} {run.target}")[:1]
+    return [
+        c
+        for c in run.commands
+        if c.words[0] not in _LOOKING and not (c.words[0] == "git" and is_look(c))
+    ]
+
+
+def is_look(command: Command) -> bool:
+    """Whether a command only prints what there is."""
+    return command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
+
+
+def suite_of(command: Command) -> str:
+    """Program and task of a command that checks or builds; empty if it does neither."""
+    program, *others = command.words
+    plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
+    if program in _LOOKING or not _OTHERS.isdisjoint((program, *others[:2])):
+        return ""
+    names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
+    task = (
+        plain[:1] if program == "make" else [name for name in names if _CHECK.fullmatch(name)][:1]
+    )
+    return " ".join(dict.fromkeys([program, *task])) if task or program == "make" else ""
+
+
+def _covers(command: str, old: CheckRecord) -> bool:
+    """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
+    had failed, or with others that name the tests that had."""
+    if _selects(command, old):
+        return True
+    ran, before = (
+        {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
+        for text in (command, old.command)
+    )
+    is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
+    words_max = len(old.command.split()) - bool(is_fault)
+    is_narrow = _suites(old.command) and len(command.split()) > words_max
+    return command == old.command or (before <= ran and not is_narrow)
+
+
+def _selects(command: str, old: CheckRecord) -> bool:
+    """Whether the arguments of a command name all the tests that had failed, or what they are in."""
+    words = [
+        word for word in _NAME.findall(command.partition(" ")[2]) if word not in old.command[:20]
+    ]
+    failed = old.result.partition("failed: ")[2].split(", ") if _suites(old.command) else [""]
+    return all(any(word in test for word in words) for test in failed)
+
+
+_NAME: Final = re.compile(r"[\w./:-]{6,}")
+"""A word that may name tests."""
+
+
+def _suites(command: str) -> list[str]:
+    """The suites that a command runs; none if its record is an open error."""
+    return list(filter(None, map(suite_of, commands_in(command))))
+
+
+def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
+    """What came of a check; of one whose status a pipe hides, the line that tells of a fault."""
+    why, status = telling_error(run.text), run.status
+    if run.failed or "failed" in tests or "errors" in tests:
+        how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
+        return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
+    if tests or (is_hidden and (not why or _FAULT.search(why))):
+        return tests or why or "no output"
+    lines = (x for x in reversed(run.text.splitlines()) if re.search(r"\w", x))
+    last = next((x for x in lines if not _ENDED.search(x)), "")
+    return f"ok: {one_line(last, COMMAND_CHARACTERS // 2)}" if last else "ok"
+
+
+def failing_in(text: str) -> list[str]:
+    """The tests that failed, as an output names them."""
+    for form in _FAILED:
+        found = (name for part in searched(text) for name in form.findall(part))
+        if named := list(dict.fromkeys(one_line(name, 100) for name in found)):
+            left = len(named) - FAILING_MAX
+            return [*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
+    return []
+
+
+# Processes.
+
+
+PROCESSES_MAX: Final = 4
+STARTED: Final = re.compile(
+    r"^(?:Command|Process|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""How a tool says that the command runs on, and under which id: Claude Code, Codex."""
+_EXITED: Final = re.compile(
+    r"\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b",
+    re.IGNORECASE,
+)
+
+
+def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
+    """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
+    that sees it exit is a run of the command that started it."""
+    left, names, started = list(before), run.names, STARTED.search(run.head)
+    if asked := next((each for each in before if each.id and each.id in names), None):
+        if started or not _EXITED.search(run.head):
+            return left, attrs.evolve(run, kind="command", commands=())
+        left.remove(asked)
+        return left, run.of(CommandLine(asked.command))
+    if started and run.commands:
+        left.append(Process(command=_one_command(run.commands), id=started[1], seen=run.version))
+        return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
+    for command in run.commands:
+        if command.end == "&":
+            left.append(Process(command=_one_command([command]), seen=run.version))
+        elif command.words[0] in {"kill", "pkill", "killall", "wait"}:
+            left = [each for each in left if each.id]
+    return left[-PROCESSES_MAX:], run
+
+
+def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
+    """The processes after a notice of the client: it names one, and says that it ended."""
+    head = text[:2000] if _EXITED.search(text[:2000]) else ""
+    return tuple(each for each in processes if not each.id or each.id not in head)
+
+
+# Branch and commits.
+
+
+COMMITS_MAX: Final = 8
+LINKS_MAX: Final = 3
+COMMITTED: Final = re.compile(
+    r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
+)
+_ON: Final = re.compile(
+    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
+    re.MULTILINE,
+)
+_PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
+_LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
+"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
+
+
+def git_after(old: Repository, run: Run) -> Repository:
+    """What is known of branch and commits after one more call, as far as the output of git tells."""
+    told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
+    words = {word for command in told for word in command.words}
+    text = run.text[:40_000] if told else ""
+    made = COMMITTED.findall(text)
+    for command in () if run.failed else told:
+        if command.words[1:2] == ("reset",):
+            old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
+    if not run.failed and not made and words & {"--amend", "rebase"}:
+        # Their ids are others now, which a log may tell.
+        old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
+    for branch, number, subject in made:
+        known = old.commits[: -1 if "--amend" in words else None]
+        commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
+        new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
+        old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
+    if run.failed or not told:
+        return old
+    logs = [command for command in told if command.words[1:2] == ("log",)]
+    if len(logs) == 1 and all(map(_LOG.fullmatch, logs[0].words[2:])):
+        found, seen = _LOGGED.findall(text), run.version
+        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
+        old = replace(old, commits=_in_log(old.commits, logged))
+    names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
+    if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+        names = text.split()
+    if names:
+        old = replace(old, branch=one_line(names[-1], 80))
+    if "push" in words and (pushed := _PUSHED.findall(text)):
+        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
+    if words & {"pr", "mr"} and words & {"create", "edit", "merge"}:
+        links = dict.fromkeys([*old.links, *_LINK.findall(text)])
+        old = replace(old, links=tuple(links)[-LINKS_MAX:])
+    return old
+
+
+_LOG: Final = re.compile(r"--oneline|--(?:no-)?decorate|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?")
+"""The words of a `git log` that lists the newest commits without a gap."""
+_LOGGED: Final = re.compile(r"^([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
+
+
+def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
+    """The commits that `git reset` leaves: those before the one it goes back to, if that is known."""
+    target = next((word for word in words if word[:1] not in {"", "-"}), "HEAD")
+    places = [n for n, c in enumerate(commits, 1) if c.hash and c.hash[:7] == target[:7]]
+    if back := _BACK.fullmatch(target):
+        steps = len(back[2]) if back[1] is None else int(back[1] or 1)
+        places = [max(len(commits) - steps, 0)]
+    return commits[: places[-1]] if places else commits
+
+
+def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
+    """The commits as a log lists them from the oldest known one on. What it does not list is gone, unless it ends there
+    and the missing commits are older."""
+    subjects, known = [c.subject for c in logged], {c.subject: c.seen for c in commits}
+    first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
+    if first is None:
+        return commits
+    last = subjects.index(commits[first].subject) + 1
+    older = commits[:first] if last == len(logged) else ()
+    newer = (replace(c, seen=known.get(c.subject, c.seen)) for c in logged[:last][::-1])
+    return (*older, *newer)[-COMMITS_MAX:]
+
+
+COMMAND_CHARACTERS: Final = 160
+
+
+def _one_command(commands: Iterable[Command]) -> str:
+    """The commands as one that can be divided again: a quotation that is cut is closed."""
+    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
+    return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")
+
+
 # The text.
 
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
-    progress = _shown(progress)
+    is_shown = progress.fewer < len(_MOST)
+    progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     edited = max((change.seen for change in progress.changes), default=0)
     checks = (
         f"{_at(each.seen)} {each.command} -> {each.result}"
@@ -297,11 +721,6 @@ def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> 
     steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
     fitting = (state for state in steps if count(text(state)) <= tokens_max)
     return next(fitting, replace(kept, fewer=len(_MOST)))
-
-
-def _shown(progress: Progress) -> Progress:
-    """What is shown of the state."""
-    return _smaller(progress, _MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
 
 
 def _smaller(progress: Progress, most: int) -> Progress:

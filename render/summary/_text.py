@@ -16,8 +16,8 @@ from blocks import (
     DroppedSpan,
     RangeSummary,
 )
-from render.summary import _turns
 from render.summary._actions import text_of_actions
+from render.summary._findings import text_of_findings
 from render.summary._quote import quoted
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
@@ -48,34 +48,28 @@ def format_summary(block: RangeSummary) -> str:
 
 
 def _folded(block: RangeSummary) -> str:
-    """What the page covers, on one line."""
-    digest, turns = block.digest, turns_of(block)
-    covered = f"{turns}: " if turns else ""
+    """What the page covers, on one line: the turns by name, if the log says them, and counts."""
+    whole = " to ".join(dict.fromkeys(block.turn_range))
+    begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
+    turns, digest = ", ".join(filter(None, (whole, begun))), block.digest
     counts = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
-    return f"Folded so far: {covered}{counts}, in {digest.compactions} compactions."
+    covered = f"{turns}: {counts}" if turns else counts
+    return f"Folded so far: {covered}, in {digest.compactions} compactions."
 
 
 def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     """The sections of the page in order, each with its title, including those with empty texts."""
-    summary, digest = block.summary, block.digest
-    yield from written_text(summary)
-    yield from computed_sections(digest)
-    yield DROPPED, dropped_text(digest)
+    yield from written_text(block.summary)
+    yield from computed_sections(block.digest)
+    yield DROPPED, dropped_text(block.digest)
 
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of how things stand, what was found and what was done, in order."""
     yield STATE, state_text(digest.progress)
-    yield FOUND, _turns.text(digest.findings)
+    yield FOUND, text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions(digest.actions)
-
-
-def turns_of(block: RangeSummary) -> str:
-    """The turns covered by a summary and its predecessors, by name; empty if the log does not say."""
-    whole = " to ".join(dict.fromkeys(block.turn_range))
-    begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
-    return ", ".join(part for part in (whole, begun) if part)
 
 
 def dropped_text(digest: Digest) -> str:

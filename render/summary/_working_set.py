@@ -1,28 +1,332 @@
 """The working set: regions of the files that are being worked on, as they are now.
 
 What the next edits need: an edit tool wants the old text exactly, and what was read ten thousand tokens ago is no longer in
-the request. Of the copies of the files (see `_copies`), the regions are chosen that a next edit most likely touches. What
-the request shows anyway has no place here.
+the request. What the request shows anyway has no place here.
 
     ### src/cart.py
     118→def total(cart):
     119→    return sum(item.price for item in cart)
     …
     240→def discount(cart, rate):
+
+    regions of the page before + entries -> copies of the files        (`followed`)
+    copies -> the regions that a next edit most likely touches         (`working_set`)
+
+A copy is what the log has shown of a file, with all changes since. It has *stretches*: adjacent lines of the file, with the
+number of the first. Between them are lines that nobody has seen. A view adds lines, a change replaces them and moves the
+numbers behind it:
+
+    1  import os                     edit of line 1 into two lines         1  import os
+       ...                                                                 2  import re
+    7  def total(cart):                                                       ...
+    8      return 0                                                        8  def total(cart):
+                                                                           9      return 0
+
+A copy is never wrong, only incomplete: what a change may have touched without saying where is forgotten, and numbers that
+it may have moved are no longer known (0). If a view contradicts the copy, something else has changed the file, and only the
+view is known. Commands that change files in another way make them forgotten, or doubtful until they are seen again.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
+from posixpath import basename, join, normpath
 from typing import Final, NamedTuple, TypeAlias
 
-from blocks import Region, label_of
-from render.summary._copies import Copy
-from render.summary._files import Row, Stretch, without_number
+import attrs
+
+from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of
+from render.summary._calls import run_of
+from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of, without_number
+from render.summary._shell import folder_of
 from render.view._view import Entry
 
-Shown: TypeAlias = Mapping[int, frozenset[str] | None]
+# The copy of one file.
+
+
+_TELLING: Final = 12
+"""A line of this many characters, without white space around it, hardly occurs twice in a file."""
+_LOOKING: Final = frozenset({"read", "search", "web"})
+"""Kinds of calls that change no file."""
+
+
+@attrs.define(eq=False)
+class Copy:
+    """What is known of one file."""
+
+    stretches: list[Stretch] = attrs.field(factory=list[Stretch])
+    """Those with numbers in order, neither overlapping nor adjacent; then those without."""
+    changed: int = 0
+    """Version of the last change."""
+    doubt: int = 0
+    """Version of the last call that may have changed the file; what was seen before may differ from it."""
+
+    def show(self, view: Sequence[Stretch], asked: int) -> None:
+        """Add the lines of a view that was asked for at version `asked`."""
+        if asked < self.changed:
+            return  # it may be older than the change
+        new = {number: row for stretch in view for number, row in stretch.numbered()}
+        known = {number: row for stretch in self.stretches for number, row in stretch.numbered()}
+        if any(known[n].text.rstrip() != new[n].text.rstrip() for n in known.keys() & new.keys()):
+            self.stretches, known = [], {}
+        for number, row in new.items():
+            before = known.get(number, row)
+            newest = max(row, before, key=attrgetter("seen"))
+            known[number] = newest._replace(edited=max(before.edited, row.edited))
+        shown = {row.text for stretch in view for row in stretch.rows if _is_telling(row.text)}
+        loose = [each for each in self.stretches if not each.line]
+        loose = [each for each in loose if shown.isdisjoint(row.text for row in each.rows)]
+        self.stretches = [
+            *joined(sorted(known.items())),
+            *loose,
+            *(each for each in view if not each.line),
+        ]
+
+    def change(self, edit: Edit, called: int, done: int) -> None:
+        """Apply a change whose call has one version and whose result, that it succeeded, another."""
+        self.changed, mark = done, Row("", called, done)
+        if edit.new is None or edit.is_all:  # which lines it has now is not known
+            self.stretches = []
+        elif edit.is_added:
+            self.stretches.append(_stretch_of(0, _lines(edit.new), mark))
+        elif edit.old is None:
+            self.stretches = [_stretch_of(1, _lines(edit.new), mark)]
+        else:
+            self._replace(edit.old, edit.new, edit, mark)
+        self.stretches = [each for each in self.stretches if each.rows]
+
+    def _replace(self, old: str, new: str, edit: Edit, mark: Row) -> None:
+        is_removal = not new and not edit.is_lines and not old.endswith("\n")
+        if is_ended := old.endswith("\n") and new.endswith("\n") and not edit.is_lines:
+            old, new = old[:-1], new[:-1]
+        places = [(each, place) for each in self.stretches for place in _places(each, old, edit)]
+        places = [(each, place) for each, place in places if not (is_ended and place.after)]
+        is_certain = not edit.is_lines or any(map(_is_telling, old.split("\n")))
+        if len(places) > 1 or (places and not is_certain):
+            self.stretches, places = [], []  # which one it was is not known
+        found, place = places[0] if places else (Stretch(0, []), None)
+        for stretch in self.stretches:
+            if stretch is not found:
+                _trim(stretch, old)
+        if place is None:
+            if is_removal or new.count("\n") != old.count("\n"):
+                self._move(0, None)
+            texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]  # the whole lines
+            if any(map(_is_telling, texts)):
+                self.stretches.append(_stretch_of(0, texts, mark))
+            return
+        line, rows = (
+            found.line and found.line + place.last,
+            _rows_instead(found, place, new, edit, mark),
+        )
+        if is_removal and not place.after:  # with the line end, or without: tools differ
+            self._move(line, None)
+            rest = found.rows[place.last + 1 + bool(place.before) :]
+            self.stretches.append(Stretch(0, rest))
+            del found.rows[place.first :]
+            return
+        if moved := len(rows) - (place.last - place.first + 1):
+            self._move(line, moved if line else None)
+        found.rows[place.first : place.last + 1] = rows
+
+    def _move(self, line: int, lines: int | None) -> None:
+        """Move the numbers behind a line by so many lines; None: by an unknown number."""
+        for stretch in self.stretches:
+            if stretch.line > line:
+                stretch.line = 0 if lines is None else max(stretch.line + lines, 0)
+        self.stretches.sort(key=lambda stretch: (not stretch.line, stretch.line))
+
+
+def _trim(stretch: Stretch, old: str) -> None:
+    """Forget the lines at the ends of a stretch that may be a part of `old`."""
+    lines, text, size = old.split("\n"), stretch.text, len(stretch.rows)
+    counts = range(min(len(lines), size), 0, -1)
+    behind = next((n for n in counts if text.endswith("\n".join(lines[:n]))), 0)
+    before = next((n for n in counts if text.startswith("\n".join(lines[-n:]))), 0)
+    is_within = f"\n{text}\n" in f"\n{old}\n"
+    stretch.rows = [] if is_within else stretch.rows[before : size - behind]
+    stretch.line += before if stretch.line else 0
+
+
+def _stretch_of(line: int, texts: Iterable[str], mark: Row) -> Stretch:
+    return Stretch(line, [mark._replace(text=text) for text in texts])
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _is_telling(text: str) -> bool:
+    return len(text.strip()) >= _TELLING
+
+
+class _Place(NamedTuple):
+    """Where a text stands in a stretch: the rows that contain it, and the rest of the first and the last of them."""
+
+    first: int
+    last: int
+    before: str = ""
+    after: str = ""
+
+
+def _places(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Place]:
+    """The places in a stretch at which the old text stands; lines of a patch with any white space around them."""
+    if not old.strip():
+        return
+    if edit.is_lines:
+        wanted = [line.strip() for line in _lines(old)]
+        texts = [row.text.strip() for row in stretch.rows]
+        for first in range(len(texts) - len(wanted) + 1):
+            if texts[first] == wanted[0] and texts[first : first + len(wanted)] == wanted:
+                yield _Place(first, first + len(wanted) - 1)
+        return
+    text, start = f"{stretch.text}\n", 0
+    while (start := text.find(old, start, -1)) >= 0:
+        first, line = text.count("\n", 0, start), text.rfind("\n", 0, start) + 1
+        last, end = first + old.count("\n"), start + len(old)
+        yield _Place(first, last, text[line:start], text[end : text.find("\n", end)])
+        start = end
+
+
+def _rows_instead(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: Row) -> list[Row]:
+    """The rows instead of those at a place."""
+    text = f"{place.before}{new}{place.after}"
+    rows = _stretch_of(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
+    for end, rest, number in (0, place.before, place.first), (-1, place.after, place.last):
+        _, seen, _, sources = stretch.rows[number]
+        if rest:
+            rows[end] = rows[end]._replace(sources=(*rows[end].sources, seen, *sources))
+    return rows
+
+
+# All files.
+
+
+def followed(previous: Sequence[Region], entries: Sequence[Entry], since: int) -> dict[str, Copy]:
+    """The copies after these entries, of which the previous regions cover those up to version `since`."""
+    copies, calls, folder = dict[str, Copy](), dict[str, Entry](), ""
+    for is_covered in (True, False):
+        for entry in (each for each in entries if (each.version <= since) is is_covered):
+            if isinstance(entry.block, ToolCall):
+                calls[entry.pair] = entry
+            elif isinstance(entry.block, ToolResult) and (call := calls.pop(entry.pair, None)):
+                folder = _follow(call, entry, copies, folder)
+        if is_covered:
+            _recall(previous, copies)
+    return copies
+
+
+def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
+    """The copy of a file; a relative path stands for a known file in this folder, or if it has a folder, too, for the only
+    known file that ends like it."""
+    inside = normpath(join(folder, name))
+    if inside not in copies and name not in copies:
+        pairs = ((each, *sorted((each, name), key=len)) for each in copies)
+        ends = ((each, f"/{short.removeprefix('./')}", long) for each, short, long in pairs)
+        names = [each for each, end, long in ends if "/" in end[1:] and long.endswith(end)]
+        name = names[0] if len(names) == 1 else inside
+    return copies.setdefault(inside if inside in copies else name, Copy())
+
+
+def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
+    """Add what the previous page showed."""
+    for file, regions in groupby(previous, key=attrgetter("file")):
+        copy, stretches = _copy_of(file, copies), list[Stretch]()
+        for region in regions:
+            history = region.seen, region.edited, region.sources
+            rows = [Row(text, *history) for text in region.text.split("\n")]
+            if region.joins and stretches:
+                stretches[-1].rows += rows
+            else:
+                stretches.append(Stretch(region.line, rows))
+            copy.doubt = max(copy.doubt, region.doubt)
+        copy.show(stretches, copy.changed)
+
+
+def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy], folder: str) -> str:
+    """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
+    call = asked.source
+    if not isinstance(call, ToolCall):
+        return folder
+    run, folder = run_of(call, answered), folder_of(call.input) or folder
+    is_hidden = any(e.original is not None or is_sealed(e.block) for e in (asked, answered))
+    if run.kind not in _LOOKING:
+        for edit in () if run.is_error and run.kind != "command" else edits_of(run):
+            known = attrs.evolve(edit, new=None) if run.is_error or is_hidden else edit
+            _copy_of(edit.file, copies, folder).change(known, asked.version, run.version)
+        if run.kind != "write" and not run.script.is_all:
+            _doubt(text_of(call), run.kind, copies, run.version)
+    if not (run.is_error or is_hidden) and (view := view_of(run)):
+        _copy_of(view[0], copies, folder).show(view[1], asked.version)
+    return folder
+
+
+# Calls that may change a file in a way that is not followed.
+
+
+_PIECE: Final = re.compile(r"&&|\|\||[;|\n]")
+_BEGIN: Final = r"^\s*[({]?\s*(?:(?:\w+=\S*|sudo|env|then|do|xargs|npx|bunx|uvx|(?:uv|poetry) run|python\d? -m|-\S+)\s+)*"
+"""The beginning of a command, with what may run it."""
+_GIT: Final = r"git(?:\s+-C\s+\S+|\s+-\S+)*\s+"
+_IN_PLACE: Final = r"(?:g?sed|perl|ruby)\b.*?\s(?:-\w*i|--in-place)"
+_CHANGING: Final = re.compile(
+    rf"{_BEGIN}(?:{_IN_PLACE}|(?:mv|cp|rm|ln|install|dd|truncate)\s|{_GIT}(?:checkout|restore|rm|mv)\s)"
+)
+"""Commands that change the files they name."""
+_REWRITING: Final = re.compile(
+    rf"{_BEGIN}(?:{_GIT}(?:(?:checkout|switch|restore|stash|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset\s+--hard)"
+    rf"|patch\b|find\b.*({_IN_PLACE})"
+    r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
+    r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
+    r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
+    r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
+)
+"""Commands of git and formatters that may change any file, or if they name some, these."""
+_HARMLESS: Final = re.compile(
+    r"\s(?:checkout\s+-[bB]|switch\s+-[cC]|stash\s+(?:list|show)|--staged|--check)\b"
+)
+_FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
+"""The end of the name of a file that is not itself a list of changes."""
+_PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)\b")
+_WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
+
+
+def _is_within(name: str, command: str) -> bool:
+    """Whether a command names a folder of the file, or a pattern that matches it."""
+    words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
+    patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
+    file = f"/{name}"
+    return any(
+        fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns
+    )
+
+
+def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:
+    """Forget the files that a command names and changes; doubt those that it may change, and those that the call of an
+    unknown tool names."""
+    is_program = kind == "command" and _PROGRAM.search(text) and _WRITING.search(text)
+    is_whole = kind != "command" or is_program
+    for piece in [text] if is_whole else _PIECE.split(text):
+        is_changed = bool(is_program or (not is_whole and _CHANGING.search(piece)))
+        is_any = bool(not is_whole and _REWRITING.search(piece))
+        if not (is_whole or is_changed or is_any) or (not is_whole and _HARMLESS.search(piece)):
+            continue
+        is_any = is_any and not _FILE.search(piece)
+        for name, copy in copies.items():
+            is_named = basename(name) in piece or (is_changed and _is_within(name, piece))
+            if is_named or is_any:
+                copy.doubt = version
+            if is_named and is_changed and copy.changed < version:  # else it wrote it as a whole
+                copy.stretches, copy.changed = [], version
+
+
+# The regions that have room.
+
+
+VisibleLines: TypeAlias = Mapping[int, frozenset[str] | None]
 """The lines that a request shows of each block, by its version; None: all."""
 
 
@@ -33,7 +337,7 @@ def shown_lines(text: str) -> frozenset[str]:
 
 def working_set(
     copies: Mapping[str, Copy],
-    visible: Shown,
+    visible: VisibleLines,
     oldest: int,
     tokens_max: int,
     count: Callable[[str], int],
@@ -95,6 +399,8 @@ PATCHES: Final = (".patch", ".diff")
 """Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
 """So many lines that are visible elsewhere are shown again between lines that are not, so that they can be read as one."""
+RUN_MIN: Final = 3
+"""Fewer lines of a longer stretch are no region: they say nothing alone."""
 CHARACTERS: Final = 4
 """Characters of a token, at most, of code with line numbers."""
 NUMBER_CHARACTERS: Final = 5
@@ -103,7 +409,7 @@ TRIES: Final = 6
 SLACK: Final = 0.98
 
 
-class _Known(NamedTuple):
+class _Candidate(NamedTuple):
     """A row with its place: the file, and the indices of the stretch in its copy and of the row in it."""
 
     file: str
@@ -112,15 +418,15 @@ class _Known(NamedTuple):
     row: Row
 
 
-def _is_shown(row: Row, visible: Shown) -> bool:
+def _is_shown(row: Row, visible: VisibleLines) -> bool:
     lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
     return all(each is None or row.text in each for each in lines)
 
 
-def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Known]:
+def _ranked(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[_Candidate]:
     """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    ranked = list[tuple[int, _Known]]()
+    ranked = list[tuple[int, _Candidate]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
@@ -132,7 +438,7 @@ def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Kn
                     continue
                 is_overview = sizes[row.seen] > OVERVIEW
                 age = (now - row.seen) * (OVERVIEW_AGE if is_overview else 1)
-                known = _Known(name, number, index, row)
+                known = _Candidate(name, number, index, row)
                 ranked.append((min(age, now - edited), known))
     ranked.sort(key=itemgetter(0))
     return [known for _, known in ranked]
@@ -159,7 +465,7 @@ def _changed_around(rows: Sequence[Row]) -> list[int]:
     return changed
 
 
-def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Known]) -> Iterator[Region]:
+def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:
     """The chosen rows as regions, the file that was seen last first."""
     newest = dict[str, int]()
     places: dict[tuple[str, int], list[int]] = {}
@@ -167,13 +473,15 @@ def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Known]) -> Iterator[R
         newest[file] = max(newest.get(file, 0), row.seen)
         places.setdefault((file, number), []).append(place)
     for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):
-        stretch, run = copies[file].stretches[number], list[int]()
+        stretch, runs = copies[file].stretches[number], list[list[int]]()
         for place in sorted(places[file, number]):
-            if run and place - run[-1] - 1 > GAP_MAX:
+            if runs and place - runs[-1][-1] - 1 <= GAP_MAX:
+                runs[-1].append(place)
+            else:
+                runs.append([place])
+        for run in runs:
+            if run[-1] - run[0] + 1 >= min(RUN_MIN, len(stretch.rows)):
                 yield from _of_run(file, copies[file].doubt, stretch, run)
-                run = []
-            run.append(place)
-        yield from _of_run(file, copies[file].doubt, stretch, run)
 
 
 def _of_run(file: str, doubt: int, stretch: Stretch, run: Sequence[int]) -> Iterator[Region]:

@@ -42,7 +42,7 @@ from render import (
     total_tokens,
     validate_request,
 )
-from render.summary._merge import LASTING
+from render.summary._written import LASTING
 from tests import _builders as make
 from tests._builders import (
     blocks_in,

@@ -12,7 +12,7 @@ from render import (
     total_tokens,
 )
 from render.compaction._cut_and_fold import fitting_range, tried_out
-from render.summary._turns import text
+from render.summary._findings import text_of_findings as text
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
 from tests._table import for_each

@@ -21,9 +21,8 @@ from render.compaction._prompt import (
     named,
     parse_answer,
 )
-from render.summary._merge import SummaryRoom
 from render.summary._text import WORKING
-from render.summary._written import format_written
+from render.summary._written import SummaryRoom, format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests._table import for_each

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from blocks import Action, Block, Envelope, Process, ToolKind
 from render.summary._actions import (
+    ANSWER_MAX,
     LINE_MAX,
     OLD_MAX,
     OUTCOME_MAX,
@@ -114,7 +115,7 @@ def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
         ("Exit code 1", {"is_error": True}, "exit 1"),
         ("access denied", {"envelope": Envelope(outcome="failure")}, "access denied"),
         ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
-        ('{"a": [' + "1, " * 80 + "2]}", {}, "JSON, 250 characters"),
+        ('{"state": "OPEN", "rows": [' + "1, " * 80 + "2]}", {}, '{"state": "OPEN", "rows": [' + "1, " * 70 + "1,…"),
         ("(Bash completed with no output)", {}, ""),
     ],
 )  # fmt: skip
@@ -172,14 +173,9 @@ def test_of_a_long_look_the_lines_are_counted_and_of_what_a_program_says_the_las
         "module_88.py: 88 rows of it are wrong / module_89.py: 89 rows of it are wrong"
     )
     assert len(line) > OUTCOME_MAX * 3 // 4
-    (old, *_) = fitted(
-        (
-            *done(view_of(call("a", name="bash", command="python check.py"), result("a", output))),
-            *many(30),
-        ),
-        ENDLESS,
-        count,
-    )
+    check = view_of(call("a", name="bash", command="python check.py"), result("a", output))
+    actions = (*done(check), *many(30))
+    (old, *_) = fitted(actions, count(text_of_actions(actions)) - 1, count)
     assert old.outcome.startswith("90 lines, the last: …")
     assert old.outcome.endswith("module_89.py: 89 rows of it are wrong"), "its end says most"
 
@@ -217,7 +213,7 @@ def test_a_command_without_a_result_says_so() -> None:
     assert told(call("a", name="bash", command="sleep 9")) == ["$ sleep 9 -> no result"]
 
 
-def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_last_outcome() -> (
+def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_first_and_its_last_outcome() -> (
     None
 ):
     first = done(
@@ -232,8 +228,27 @@ def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_la
     lines = text_of_actions(done(again, first)).split("\n")
     assert [line.split("] ")[1] for line in lines] == [
         "$ make lint -> fine",
-        "$ make test (2 times) -> last: 7 passed",
+        "$ make test (2 times) -> first: 1 failed: 1 failed in 2s -> last: 7 passed",
     ]
+
+
+def test_of_a_look_and_of_runs_with_the_same_outcome_only_the_last_is_told() -> None:
+    for command in ("make lint", "git status"):
+        ask = {"name": "bash", "command": command}
+        runs = [call("a", **ask), result("a", "fine"), call("b", **ask), result("b", "fine")]
+        assert told(*runs) == [f"$ {command} (2 times) -> last: fine"]
+    ask = {"name": "bash", "command": "git status"}
+    other = [call("a", **ask), result("a", "M a.py"), call("b", **ask), result("b", "clean")]
+    assert told(*other) == ["$ git status (2 times) -> last: clean"]
+
+
+def test_of_what_another_tool_answers_in_words_the_beginning_is_told() -> None:
+    answer = (
+        "Task #6: encrypt the address\nPrefer a converter of the table.\n" + 40 * "More of it.\n"
+    )
+    [line] = told(call("a", name="TaskGet", task="6"), result("a", answer))
+    assert line.startswith("TaskGet 6 -> Task #6: encrypt the address / Prefer a converter")
+    assert len(line) <= ANSWER_MAX + 20
 
 
 def test_edits_of_a_file_stay_apart_if_something_is_between_them() -> None:
@@ -352,7 +367,9 @@ def test_a_command_is_told_in_full_if_it_is_new_or_was_run_again() -> None:
         for n, name, runs in ((1, "often", 2), (2, "once", 1))
     )
     newest = replace(once, seen=99)
-    left = fitted((often, once, *many(20), newest), ENDLESS, count)
+    actions = (often, once, *many(20), newest)
+    assert fitted(actions, ENDLESS, count) == actions, "nothing is shortened while there is room"
+    left = fitted(actions, count(text_of_actions(actions)) - 1, count)
     assert left[0] == often
     assert len(left[1].target) <= OLD_MAX
     assert left[-1] == newest
@@ -409,7 +426,7 @@ def test_whatever_a_call_holds_its_line_is_one_and_bounded(
     envelope = Envelope(outcome=outcome, key_fields={"exit_code": given})
     (action,) = done(view_of(call("a", name=name, **given), result("a", text, envelope=envelope)))
     assert len(action.target) <= TARGET_MAX
-    assert len(action.outcome) <= OUTCOME_MAX
+    assert len(action.outcome) <= ANSWER_MAX
     assert len(text_of_actions((action,)).splitlines()) == 1
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blocks import Region
-from render.summary._copies import Copy, followed
-from render.summary._working_set import Shown, working_set
+from render.summary._working_set import Copy, VisibleLines, followed, working_set
 from render.view._view import Entry
 from tests._table import for_each
 from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed
@@ -156,7 +155,9 @@ def test_a_page_is_as_the_file_though_it_knows_only_the_page_before(
         copies = followed(regions, entries_of(disk.calls[cut:]), since)
         assert all(is_true(copy, disk.lines) for copy in copies.values())
         cut = max(cut, len(disk.calls) - 3)
-        visible: Shown = dict.fromkeys(entry.version for entry in entries_of(disk.calls[cut:]))
+        visible: VisibleLines = dict.fromkeys(
+            entry.version for entry in entries_of(disk.calls[cut:])
+        )
         regions = working_set(copies, visible, 0, tokens, lambda text: len(text) // 4)
         since = disk.version
         assert all(is_true(copy, disk.lines) for copy in shown(regions).values())

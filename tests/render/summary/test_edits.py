@@ -3,8 +3,7 @@
 from typing import Any
 
 from blocks import Block, FileChange, Progress
-from render.summary._edits import FILES_MAX
-from render.summary._state import advance, fitted, text
+from render.summary._state import FILES_MAX, advance, fitted, text
 from tests._builders import call, result, view_of
 from tests._table import for_each
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from blocks import ToolCall, ToolResult
+from blocks import ToolCall
+from render.summary._calls import run_of
 from render.summary._files import edits_of, numbers_in, view_of
 from tests._table import for_each
 from tests.render.summary.disk import FILE, FRAME, code, ran
@@ -14,8 +15,7 @@ def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[s
     """Of the file that is shown, the number of the first line and the lines of each stretch."""
     call, result = ran(1, tool, said, given)
     assert isinstance(call.block, ToolCall)
-    assert isinstance(result.block, ToolResult)
-    file, stretches = view_of(call.block, result.block, 2) or (FILE, [])
+    file, stretches = view_of(run_of(call.block, result)) or (FILE, [])
     assert file == FILE
     return [(stretch.line, [row.text for row in stretch.rows]) for stretch in stretches]
 
@@ -78,7 +78,7 @@ def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
     )
     (call, _) = ran(1, "apply_patch", "done", {"input": patch})
     assert isinstance(call.block, ToolCall)
-    assert [(c.file, c.old, c.new) for c in edits_of(call.block)] == [
+    assert [(c.file, c.old, c.new) for c in edits_of(run_of(call.block, None))] == [
         ("a.py", None, ""),
         ("b.py", "kept\nout\n", "kept\nin\n"),
         ("c.py", None, "all of it\n"),

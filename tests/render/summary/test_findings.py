@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Finding, Hidden
 from render.summary._findings import (
-    OPEN_STATEMENTS,
-    TURN_STATEMENTS,
     advance,
     offers,
     supersedes,
     worth,
 )
-from render.summary._turns import text
+from render.summary._findings import text_of_findings as text
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, view_of
 from tests._table import for_each
@@ -154,6 +152,8 @@ def test_a_question_that_is_all_of_a_report_stays() -> None:
 
 # On the way.
 
+LASTING = "The parser dropped the sign, so `parse_amount` reads it first now."
+
 
 @for_each(
     "remark",
@@ -187,16 +187,30 @@ def test_what_a_later_statement_takes_back_is_gone() -> None:
     "guess",
     [
         "The cause is probably `parse_amount` in ledger.py, because it drops the sign.",
-        "It must be ledger.py:48 that drops the sign of the amount.",
         "If the sign is lost in ledger.py:48, all 9 rows are wrong because of it.",
-        "In ledger.py the cause is one of two:\n- the sign is lost in row 7\n- maybe the lock in row 9",
         "The 9 tests of ledger.py are still failing because of the lock.",
+    ],
+)
+def test_what_was_suspected_is_told_and_worth_less_than_what_is_known(guess: str) -> None:
+    """A successor looks where nobody has looked: what was suspected first is part of what was found."""
+    told = found(prompt("go"), said(guess), *worked("read"), running="t1")
+    assert told == [f"found: {guess}"]
+    assert worth(guess) < worth(
+        "The cause is `parse_amount` in ledger.py, because it drops the sign."
+    )
+
+
+@for_each(
+    "moment",
+    [
         "All jobs but `lint` are done, and run 4711 is in progress.",
         "I'm running ledger.py again because the 9 rows were wrong.",
+        "Standing by, there is nothing to do so far.",
     ],
-)  # fmt: skip
-def test_a_guess_a_condition_and_the_state_of_a_moment_are_no_findings(guess: str) -> None:
-    assert found(prompt("go"), said(guess), *worked("read"), running="t1") == []
+)
+def test_the_state_of_a_moment_has_passed_when_it_is_read(moment: str) -> None:
+    told = found(prompt("go"), said(f"{moment} {LASTING}"), *worked("read"), running="t1")
+    assert told == [f"found: {LASTING}"]
 
 
 def test_the_actual_cause_takes_back_what_was_taken_for_it_in_the_same_turn() -> None:
@@ -262,19 +276,76 @@ def test_a_later_statement_repeats_or_takes_back_an_earlier_one() -> None:
     assert not supersedes("The port of the server is 48231.", early)
 
 
-@for_each(("running", "most"), [("t1", OPEN_STATEMENTS), ("t2", TURN_STATEMENTS)])
-def test_of_a_turn_only_the_most_telling_statements_are_kept(running: str, most: int) -> None:
-    names = [f"{chr(97 + n) * 9}_{n}" for n in range(26)]
+@for_each("running", ["t1", "t2"])
+def test_all_that_was_said_on_the_way_stands_also_what_turned_out_otherwise(running: str) -> None:
     texts = [
-        block
-        for name in names
-        for block in (
-            said(f"{name} failed because {name}.{name} has {name}/{name}."),
-            *worked(name),
-        )
+        "The page may have come from a cache of the browser.",
+        "An old server on port 5174 is serving it.",
+        "Someone else has wiped my changes: the diff is empty.",
     ]
-    told = found(prompt("go"), *texts, said("Done with all of it."), running=running)
-    assert sum(each.startswith("found") for each in told) == most
+    steps = [step for text in texts for step in (said(text), *worked(text))]
+    told = found(prompt("go"), *steps, said("Done with all of it."), running=running)
+    assert told[:3] == [f"found: {text}" for text in texts]
+
+
+PLAN = "We keep one reader for the queue, since two would race.\n\n- The second one goes.\n- Tests come first."
+
+
+@for_each(
+    ("name", "argument"),
+    [("SendMessage", "content"), ("ExitPlanMode", "plan"), ("finish", "message")],
+)
+def test_what_the_agent_says_in_a_call_is_told_like_what_it_says(name: str, argument: str) -> None:
+    told = 2 * f"{PLAN}\n\n"
+    words = call("c1", name=name, **{argument: told, "again": told})
+    [one] = found(prompt("go"), words, result("c1", "Sent."), NEXT)
+    assert one.startswith("found: We keep one reader for the queue")
+    assert one.count("The second one goes.") == 2
+
+
+def test_what_the_user_was_asked_is_told_with_the_options_that_were_not_chosen() -> None:
+    options = [
+        {"label": "Cut to a level", "description": "no model needed"},
+        {"label": "Dive", "description": "harder: terrain, horizon"},
+    ]
+    ask = call("c1", name="AskUserQuestion", questions=[{"question": "Which?", "options": options}])
+    assert found(prompt("go"), ask, result("c1", "Cut to a level"), NEXT) == [
+        "found: Asked: Which? Options:\n- Cut to a level: no model needed\n- Dive: harder: terrain, horizon"
+    ]
+
+
+@for_each("questions", [None, "Which?", [{"question": 3}], [{"options": {"label": "a"}}], [[]]])
+def test_a_question_in_another_form_is_not_in_the_way(questions: object) -> None:
+    ask = call("c1", name="AskUserQuestion", questions=questions)
+    assert found(prompt("go"), ask, result("c1", "yes"), said("Done with all of it."), NEXT)
+
+
+@for_each(
+    "silent",
+    [
+        call("c1", name="TaskCreate", subject="Read", description=40 * "Look at the reader. "),
+        call("c1", name="js", code=40 * "await page.goto(`${url}/${n}`); // go there\n"),
+        call("c1", name="Write", file_path="a.md", content=40 * "The reader is slow. "),
+        call("c1", name="SendMessage", content="Short words to somebody."),
+    ],
+)
+def test_a_call_that_plans_or_does_something_says_nothing_of_its_own(silent: Block) -> None:
+    answer = result("c1", "Task #1 created successfully: Read")
+    assert found(prompt("go"), silent, answer, NEXT) == []
+
+
+def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
+    told = found(
+        prompt("go"),
+        said("The parser is done, the tests pass."),
+        make.attachment("n1", TEAM),
+        said("All of it is done, the branch is pushed."),
+    )
+    assert told == [
+        "found: The parser is done, the tests pass.",
+        "agent: The parser drops the sign. All 12 tests pass.",
+        "report: All of it is done, the branch is pushed.",
+    ]
 
 
 # What others said.

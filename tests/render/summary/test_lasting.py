@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import GAP, LASTING, _let_in
-from render.summary._written import Item
+from render.summary._written import GAP, LASTING
 from tests import _builders as make
 from tests._table import for_each
 
@@ -156,8 +155,10 @@ def test_however_it_is_told_its_first_words_stay(told: Sequence[str], prefix: in
 
 def test_what_fills_its_room_exactly_is_let_in() -> None:
     """A token less, and it is not."""
-    items: list[Item] = ["never touch db-1", "gamma and delta are read only"]
-    sizes = sum(map(ROOM.size, items))
-    assert _let_in(items, sizes, ROOM) == [0, 1]
-    assert _let_in(items, sizes - 1, ROOM) == [0]
-    assert _let_in(items, ROOM.size(items[0]) - 1, ROOM) == []
+    both = constraints("never touch db-1", "gamma and delta are read only")
+    needed = [sum(map(ROOM.size, both.constraints[:count])) for count in (1, 2)]
+    for history in range(140, 400):
+        room = SummaryRoom(history=history, prefix=0, count=ROOM.count)
+        left = int(LASTING["constraints"] * history)
+        kept = merged(both, room=room).constraints
+        assert kept == both.constraints[: sum(size <= left for size in needed)]

@@ -15,8 +15,7 @@ from blocks import (
     Work,
 )
 from render import SummaryRoom
-from render.summary._merge import EXPENDABLE, FORCED_OUT, merge_summaries
-from render.summary._written import report_history
+from render.summary._written import EXPENDABLE, FORCED_OUT, merge_summaries, report_history
 from tests.render.summary.samples import count, summaries
 
 # Merging.

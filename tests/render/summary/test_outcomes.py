@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._commands import SEARCHED, outcome
+from render.summary._calls import SEARCHED, outcome
 from tests._table import for_each
 
 SAID = {

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._identifiers import output_of
+from render.summary._calls import output_of
 from tests._table import for_each
 
 BEFORE = {

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, CheckRecord, Progress, Repository
-from render.summary._runs import (
+from render.summary._shell import commands_in
+from render.summary._state import (
     CHECK_VERSIONS,
     CHECKS_MAX,
     FAILING_MAX,
     OPEN_VERSIONS,
-    commands_in,
+    advance,
     failing_in,
     suite_of,
+    text,
 )
-from render.summary._state import advance, text
 from tests._builders import attachment, call, prompt, result, view_of
 from tests._table import for_each
 
@@ -49,7 +50,8 @@ def words_in(script: str) -> list[tuple[str, ...]]:
         ("python3 -m unittest", [("unittest",)]),
         ("echo 'a && b; c' && make", [("echo", "a", "&&", "b;", "c"), ("make",)]),
         ("cat > a <<'EOF'\nmake test\nEOF\nmake lint", [("cat",), ("make", "lint")]),
-        ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "$(cat", ")")]),
+        ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "")]),
+        ("# fix the test\nmake build \\\n  --fast # not lint", [("make", "build", "--fast")]),
         ("(make) || echo no", [("make",), ("echo", "no")]),
         ("", []),
     ],
@@ -61,6 +63,14 @@ def test_a_script_is_divided_into_its_commands(script: str, words: list[tuple[st
 @given(st.text("ab'\"\\&|;<>()$ \n`{}-=", max_size=80))
 def test_no_script_is_too_strange(script: str) -> None:
     assert all(command.words for command in commands_in(script))
+
+
+def test_colours_of_a_terminal_are_no_part_of_what_came_of_a_check() -> None:
+    [check] = after(
+        *ran("a", "npm test", "\x1b[1mTests:  \x1b[31m2 failed\x1b[39m, 3 total\x1b[0m")
+    ).checks
+    assert "\x1b" not in check.result
+    assert check.result.startswith("2 failed")
 
 
 # fmt: off

@@ -5,9 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._commands import (
+from render.summary._calls import run_of
+from render.summary._shell import (
     ALL,
-    NOTHING,
+    NO_SCRIPT,
     Script,
     Shown,
     Written,
@@ -107,17 +108,17 @@ def test_of_several_commands_each_part_is_known_or_none() -> None:
     ],
 )
 def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> None:
-    assert script_of(call("a", name="shell", **given)).parts == (Shown("/x/F"),)
+    assert script_of(given).parts == (Shown("/x/F"),)
 
 
 def test_a_patch_in_a_shell_is_read() -> None:
     script = "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF"
-    (written,) = script_of(call("a", name="shell", command=["bash", "-lc", script])).written
+    (written,) = script_of({"command": ["bash", "-lc", script]}).written
     assert written.text == "*** Begin Patch\n*** End Patch\n"
 
 
 def test_another_tool_runs_no_script() -> None:
-    assert script_of(call("a", name="ask", command="cat F")) == NOTHING
+    assert run_of(call("a", name="ask", command="cat F"), None).script == NO_SCRIPT
 
 
 PARTS = st.sampled_from(

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from blocks import Finding
-from render.summary._turns import LIST_SHARE, ORDER, fitted, text
+from render.summary._findings import LIST_SHARE, ORDER, fitted
+from render.summary._findings import text_of_findings as text
 from tests._builders import CharCounter
 from tests._table import for_each
 

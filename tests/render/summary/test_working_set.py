@@ -3,8 +3,14 @@
 import msgspec
 
 from blocks import Digest, Region
-from render.summary._copies import followed
-from render.summary._working_set import Shown, oldest_of, shown_lines, working_set, working_text
+from render.summary._working_set import (
+    VisibleLines,
+    followed,
+    oldest_of,
+    shown_lines,
+    working_set,
+    working_text,
+)
 from render.view._view import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, viewed
 
@@ -14,7 +20,9 @@ def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
     return ran(version, "Read", viewed(lines, first), {"file_path": file, "offset": first})
 
 
-def page(log: list[Entry], visible: Shown | None = None, tokens: int = 9999) -> tuple[Region, ...]:
+def page(
+    log: list[Entry], visible: VisibleLines | None = None, tokens: int = 9999
+) -> tuple[Region, ...]:
     return working_set(followed((), log, 0), visible or {}, 0, tokens, lambda text: len(text) // 4)
 
 

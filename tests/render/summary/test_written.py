@@ -9,8 +9,10 @@ from msgspec import structs
 
 from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import GAP, HELD, HELD_FAST
 from render.summary._written import (
+    GAP,
+    HELD,
+    HELD_FAST,
     format_written,
     numbered,
     report_history,
@@ -33,7 +35,7 @@ BEFORE = StructuredSummary(
     lists=(NamedList(title="Accounts", items=("1 done", "2 open", "3 open")),),
     completed=(
         Work(component="Account 1", action="done", description="settled"),
-        Work(component="t1", action="found", description="The ledger is old."),
+        Work(component="The ledger", action="read", description="It is old."),
     ),
     quoted=1,
     complete=True,
@@ -141,8 +143,8 @@ def test_a_model_cannot_say_which_constraints_are_the_users() -> None:
     assert after(close=["c1"]).quoted == 0
 
 
-def test_what_an_older_release_had_found_is_shown_and_may_be_closed() -> None:
-    assert "w2. t1: The ledger is old." in numbered(BEFORE)
+def test_completed_work_that_is_no_longer_true_may_be_closed() -> None:
+    assert "w2. The ledger: read: It is old." in numbered(BEFORE)
     assert after(close=["w2"]).completed == BEFORE.completed[:1]
 
 

@@ -1,0 +1,391 @@
+"""Shell command lines: as one line, divided into their commands, and what they do with files."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from posixpath import basename, join, normpath
+from typing import Any, Final
+
+import attrs
+
+# The command line of a call, and as it is shown.
+#
+#     cd /srv/cart && python3 - <<'EOF' 2>&1 | tail -5
+#     import cart                                                 ->   python3 - <<EOF (2 lines)       in /srv/cart
+#     print(cart.total([1, 2]))
+#     EOF
+
+
+COMMAND_MAX: Final = 20_000
+"""Characters of a command that are looked at."""
+LIMITS_MAX: Final = 300
+"""Characters at its end in which it may limit its output."""
+_LIMITS: Final = re.compile(
+    r"(?:\s*(?:2>&1|2>\s*/dev/null|\|&?\s*(?:head|tail)(?:\s+-\S+)*(?:\s+\d+)?|\|\|\s*true|;?\s*echo \S*\$\?\S*))+\s*\Z"
+)
+"""The end of a command that only changes how much of its output is shown."""
+_ENTERED: Final = re.compile(r"\s*cd\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_DOCUMENT: Final = re.compile(
+    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*"
+    r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))"
+)
+_QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_COMMANDS: Final = ("cmd", "command", "script")
+_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
+
+
+@attrs.frozen
+class CommandLine:
+    """What a call gives to a shell, without the shell that runs it."""
+
+    text: str
+    folder: str = ""
+    """Where it runs, if the call says so."""
+
+
+def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
+    """The command of a call with these arguments, or its target, if it is none that is known; None if it has none."""
+    text, folder = (_script(arguments) or target).strip(), folder_of(arguments)
+    while entered := _ENTERED.match(text):
+        text, folder = text[entered.end() :], join(folder, _unquote(entered["folder"]))
+    return CommandLine(text, folder) if text else None
+
+
+def _script(arguments: Mapping[str, Any]) -> str:
+    """The script that a call runs, also if it is given as a list of words, without the shell that runs it; empty: none."""
+    for value in map(arguments.get, _COMMANDS):
+        match value:
+            case str() if value.strip():
+                return value
+            case [str(shell), str(option), str(script), *_] if basename(
+                shell
+            ) in _SHELLS and re.fullmatch(r"-\w*c", option):
+                return script
+            case [*words] if words:
+                return shlex.join(word for word in words if isinstance(word, str))
+            case _:
+                pass
+    return ""
+
+
+def folder_of(arguments: Mapping[str, Any]) -> str:
+    """The folder that a call names to run in; empty: none."""
+    given = map(arguments.get, _FOLDERS)
+    return next((folder for folder in given if isinstance(folder, str)), "")
+
+
+def shown_command(command: CommandLine, characters_max: int) -> str:
+    """The command on one line: documents and quoted scripts as their first line or length, the whole without its
+    middle."""
+    text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
+    text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
+    text = _QUOTED_LINES.sub(_first_of, text)
+    text = _COMMENT.sub("", text) or text
+    lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
+    text = "; ".join(line.rstrip(";") for line in lines if line)
+    return without_middle(" ".join(text.split()), characters_max)
+
+
+def _measured(document: re.Match[str]) -> str:
+    """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
+    text = document["text"].strip()
+    first = (
+        text.split("\n")[0] if document["argument"] else f"<<{document['word']}{document['rest']}"
+    )
+    return f"{first} ({document['text'].count(chr(10))} lines)"
+
+
+def _first_of(quoted: re.Match[str]) -> str:
+    """A quoted argument of several lines as its first one."""
+    mark, lines = quoted[0][0], quoted[0][1:-1].strip().split("\n")
+    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
+
+
+def without_middle(text: str, characters_max: int) -> str:
+    """The text, without its middle if it is too long."""
+    if len(text) <= characters_max:
+        return text
+    head = characters_max * 2 // 3
+    return f"{text[:head]}…{text[head + 1 - characters_max :]}"
+
+
+# The commands of a script, divided by form (`&&`, `;`, `|`, line ends), because agents chain them:
+# `cd web && npm test 2>&1 | tail -20`. No script is too unusual for that.
+
+
+DIVIDED_MAX: Final = 20_000
+"""Characters of a script that are divided, without here-documents."""
+_TOKEN: Final = re.compile(
+    r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
+    r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
+    r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
+    r"|(?P<end>&&|\|\||\|&?|[;\n&])"
+    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+_QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_VALUE: Final = re.compile(r"[$`\\]")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_WRAPPERS: Final = re.compile(
+    r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
+)
+"""What only changes how a command runs, with package managers' ways to run a program of a project."""
+
+
+@attrs.define(eq=False)
+class Command:
+    """One command of a script: its words, its input, and the target of its output."""
+
+    text: str = ""
+    """Without redirections, on one line."""
+    words: tuple[str, ...] = ()
+    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    literal: list[str] = attrs.field(factory=list[str])
+    """Its words as they are written, also the wrappers."""
+    document: str | None = None
+    """A here-document; None also if the shell changes it."""
+    target: str = ""
+    is_added: bool = False
+    is_fed: bool = False
+    """Whether a redirection gives it an input."""
+    end: str = ""
+    """The operator after it."""
+
+
+@lru_cache(maxsize=256)
+def commands_in(script: str) -> tuple[Command, ...]:
+    """The commands of a script, in order."""
+    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:DIVIDED_MAX]
+    commands, _ = _read(f"{short}\n")
+    for command in commands:
+        text = " ".join(command.text.split())
+        text = command.text = text.strip("(){} ") if text[:1] in {"(", "{"} else text
+        words = [word.strip("'\"") for word in _WRAPPERS.sub("", text, count=1).split()]
+        command.words = (basename(words[0]) or words[0], *words[1:]) if words else ()
+    return tuple(each for each in commands if each.words and each.words[0] != "cd")
+
+
+def _read(script: str) -> tuple[list[Command], bool]:
+    """The commands of a script, and whether every part of it is understood."""
+    commands, is_plain, position, redirect = [Command()], True, 0, ""
+    waiting = list[tuple[Command, str]]()
+    while position < len(script) and (token := _TOKEN.match(script, position)):
+        command, position = commands[-1], token.end()
+        kind, said = token.lastgroup, token[token.lastindex or 0]
+        is_plain = is_plain and kind != "other" and said != "&" and "$(" not in token[0]
+        if kind == "document":
+            waiting.append((command, said))
+            command.is_fed = True
+        elif kind == "redirect":
+            redirect = said
+        elif kind == "end":
+            position = _documents(script, position, waiting) if said == "\n" else position
+            command.end = said
+            commands.append(Command())
+        elif kind == "word" and redirect:
+            if "<" in redirect:
+                command.is_fed = True
+            elif not redirect.endswith("&") and redirect[0] != "2":
+                command.target, command.is_added = said, ">>" in redirect
+            redirect = ""
+        else:
+            command.text += " " if kind == "blank" else token[0]
+            if kind == "word" and (command.literal or not _ASSIGNMENT.match(said)):
+                command.literal.append(said)
+    return commands, is_plain and not (waiting or redirect)
+
+
+def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -> int:
+    """Assign the here-documents that begin here to their commands; returns where the script continues."""
+    while waiting:
+        command, word = waiting[0]
+        end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
+        if end is None:
+            return len(script)  # stays in `waiting`: no end found
+        document = script[position : end.start()]
+        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
+        command.document = document if is_known else None
+        position = end.end()
+        del waiting[0]
+    return position
+
+
+def _unquote(word: str) -> str:
+    """The word without its quotation marks."""
+    return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
+
+
+# What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`.
+#
+# Only literal words are understood: a file name that the shell would expand is unknown, and a script with
+# other syntax (substitutions, functions, groups) is ignored.
+
+
+SCRIPT_MAX: Final = 100_000
+"""Characters of a script; longer ones are ignored."""
+_LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
+_PRINTS: Final = re.compile(
+    r"(?P<all>cat(?: -n)?|nl -b ?a)|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
+    r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
+)
+"""Commands that print their input, or a part of it."""
+_NUMBERING: Final = frozenset({"cat", "nl"})
+"""Commands that can number lines; they number their input, so after another command the numbers are not the
+file's."""
+_SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
+_GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
+"""Words that decide whether the following commands run."""
+_TELLING: Final = re.compile(
+    r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply|[ef]?grep|[ra]g)\b|>"
+)
+"""A script without one of these does nothing known with files."""
+ALL: Final = 10**9
+"""Stands for an unknown number of lines."""
+HEAD_LINES: Final = 10
+"""Lines that `head` prints by default."""
+
+
+@attrs.frozen
+class Shown:
+    """The part of a file that a command prints."""
+
+    file: str
+    line: int = 1
+    """Number in the file of the first line; 0: not known."""
+    lines: int = ALL
+    """The most lines that are printed."""
+
+
+@attrs.frozen
+class Written:
+    """A file that a command writes."""
+
+    file: str
+    """Empty if the text is a patch, which names its files."""
+    text: str | None
+    """The text; None if it is not known."""
+    folder: str = ""
+    """The folder that a patch's paths are relative to."""
+    is_added: bool = False
+    """Whether the text is appended."""
+
+
+@attrs.frozen
+class Script:
+    """What a script does with files."""
+
+    parts: tuple[Shown, ...] = ()
+    """The parts of files that it prints, in order; empty if that is not all."""
+    written: tuple[Written, ...] = ()
+    is_all: bool = False
+    """Whether it has no other effects or output."""
+
+
+NO_SCRIPT: Final = Script()
+
+
+def script_of(arguments: Mapping[str, Any]) -> Script:
+    """What a shell call with these arguments does with files."""
+    text = _script(arguments)
+    is_told = len(text) <= SCRIPT_MAX and _TELLING.search(text)
+    return parsed(text, folder_of(arguments)) if is_told else NO_SCRIPT
+
+
+@lru_cache(maxsize=128)
+def parsed(text: str, folder: str | None = "") -> Script:
+    """What a script that runs in `folder` does with files; `NO_SCRIPT` if that is not certain."""
+    commands, is_plain = _read(text)
+    stages = [each for each in commands if each.literal]
+    if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
+        return NO_SCRIPT
+    written, parts = list[Written](), list[Shown]()
+    is_all, before, pipeline = bool(stages), "", list[Command]()
+    for stage in stages:
+        pipeline.append(stage)
+        if stage.literal[0] == "cd":
+            folder = _path_of(folder, stage.literal[-1])
+        if before != "||":
+            written += _writes_of(stage, folder)
+        if stage.end in {"|", "|&"}:
+            continue
+        if len(pipeline) == 1 and _is_silent(stage):
+            pass
+        elif before != "||" and (shown := _print_of(pipeline, folder)):
+            parts.append(shown)
+        else:
+            is_all = False
+        before, pipeline = stage.end, []
+    return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
+
+
+def _path_of(folder: str | None, word: str) -> str | None:
+    """The path of the file that a word names in a folder; None if it is not known, or the shell would expand it."""
+    is_literal = word.startswith("~/") or (not _LITERAL.sub("", word) and word[0] != "~")
+    name = _unquote(word) if is_literal else ""
+    if name in {"", "-"} or name.startswith("/dev/"):
+        return None
+    if folder is None and not name.startswith(("/", "~")):
+        return None
+    return normpath(name if name.startswith("~") else join(folder or "", name))
+
+
+def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
+    first, *others = stage.literal
+    if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
+        text = _unquote(others[0]) if first == "apply_patch" and others else stage.document
+        if text and folder is not None:
+            yield Written("", text, folder)
+        return
+    is_tee = first == "tee"
+    word = others[-1] if is_tee and others else stage.target
+    if word and (file := _path_of(folder, word)):
+        is_added = stage.is_added or (is_tee and "-a" in others)
+        text = stage.document if is_tee or first == "cat" else None
+        if text is not None or not is_added:
+            yield Written(file, text, is_added=is_added)
+
+
+def _is_silent(stage: Command) -> bool:
+    """Whether it prints nothing when it succeeds."""
+    first, *others = stage.literal
+    if first == "set":
+        return "x" not in "".join(others)
+    return first in _SILENT or (first == "cat" and bool(stage.target))
+
+
+def _print_of(stages: Sequence[Command], folder: str | None) -> Shown | None:
+    """The part of a file that a pipeline prints; None if it is not known."""
+    *options, word = stages[0].literal
+    file = _path_of(folder, word) if options else None
+    if not file or any(each.target or each.is_fed for each in stages):
+        return None
+    shown = _lines_of(Shown(file), options)
+    for stage in stages[1:]:
+        keeps = stage.literal[0] not in _NUMBERING
+        shown = _lines_of(shown, stage.literal) if shown and keeps else None
+    return shown
+
+
+def _lines_of(shown: Shown, words: Sequence[str]) -> Shown | None:
+    """The lines that a command prints of its input; None if the command is not known to print lines."""
+    found = _PRINTS.fullmatch(" ".join(map(_unquote, words)))
+    if found is None:
+        return None
+    first, lines = 1, ALL
+    if found["first"]:
+        first, last = int(found["first"]), found["last"] or found["first"]
+        if last != "$":
+            lines = int(last) + 1 if last[0] == "+" else max(int(last) - first, 0) + 1
+    elif found["tail"]:
+        number = int(found["tail"])
+        first, lines = (max(number, 1), ALL) if found["tail"][0] == "+" else (0, number)
+    elif not found["all"]:
+        lines = int(found["head"] or HEAD_LINES)
+    line = shown.line + first - 1 if shown.line and first else 0
+    return Shown(shown.file, line, min(lines, shown.lines))
