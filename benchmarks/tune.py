@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.trials import FIGURES, Bench, Candidate, Trial, in_folder, read, sessions
-from blocks import PolicyError
+from blocks import ArgumentError
 from render import Policy
 from timeline import policy_named
 from timeline.replay import ReplayResult
@@ -92,7 +92,7 @@ class Search:
         """The best policy with this value; None if it is invalid or was tried before."""
         try:
             policy = attrs.evolve(self.best.policy, **{field: value})
-        except PolicyError:
+        except ArgumentError:
             return None
         if any(trial.policy == policy for trial in self.trials):
             return None

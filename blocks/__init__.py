@@ -1,5 +1,7 @@
 """Immutable blocks, and the events that record what happened to them."""
 
+from typing import TYPE_CHECKING
+
 from blocks._block import (
     AssistantCompletion,
     AssistantThinking,
@@ -11,7 +13,6 @@ from blocks._block import (
     OpaqueBlock,
     Plan,
     ProviderPart,
-    RangeSummary,
     SystemMessage,
     TextPart,
     ToolCall,
@@ -39,7 +40,6 @@ from blocks._errors import (
     LogRewoundError,
     MisuseError,
     OutcomeUnknownError,
-    PolicyError,
     SessionFormatError,
     StoreError,
     StoreLockedError,
@@ -63,7 +63,6 @@ from blocks._ids import BlockId, CallId, TurnId
 from blocks._name_conflict import check_timeline as _check_timeline
 from blocks._naming import path_of
 from blocks._summary import StructuredSummary
-from blocks.formats import parts_from
 
 __all__ = [
     "AccessRefusedError",
@@ -94,11 +93,9 @@ __all__ = [
     "OpaqueBlock",
     "OutcomeUnknownError",
     "Plan",
-    "PolicyError",
     "Provenance",
     "ProviderPart",
     "RangeCompacted",
-    "RangeSummary",
     "Recorded",
     "SessionFormatError",
     "StoreError",
@@ -135,6 +132,7 @@ from blocks._block import Determinism as Determinism
 from blocks._block import Durability as Durability
 from blocks._block import Outcome as Outcome
 from blocks._block import Part as Part
+from blocks._block import RangeSummary as RangeSummary
 from blocks._block import Sensitivity as Sensitivity
 from blocks._block import ToolKind as ToolKind
 from blocks._block import TurnHeader as TurnHeader
@@ -145,6 +143,7 @@ from blocks._block import fields_in as fields_in
 from blocks._block import images_of as images_of
 from blocks._block import is_web_url as is_web_url
 from blocks._block import leaves as leaves
+from blocks._block import standing_key as standing_key
 from blocks._block import standing_of as standing_of
 from blocks._block import text_of_parts as text_of_parts
 from blocks._block import words_of as words_of
@@ -239,4 +238,8 @@ from blocks._window import window_of as window_of
 from blocks._window import withheld_after as withheld_after
 from blocks._window import withheld_in as withheld_in
 
+if TYPE_CHECKING:
+    from blocks.formats import parts_from
+
+__getattr__, __dir__ = later(globals(), {"blocks.formats": "parts_from"})
 _check_timeline()

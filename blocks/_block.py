@@ -350,7 +350,7 @@ class UserAttachment(BaseBlock, frozen=True, kw_only=True, tag="user.attachment"
     part: Part
     mime: str = "text/plain"
     standing: str = ""
-    """For a standing instruction: what it replaces and is replaced by (see `blocks.formats.standing_key`). Empty: it
+    """For a standing instruction: what it replaces and is replaced by (see `standing_key`). Empty: it
     is none, and is folded like the rest of the conversation."""
 
 
@@ -574,6 +574,12 @@ def _thought(value: object) -> str:
     parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict)]
     texts = (part.get("text") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def standing_key(kind: str, name: str, source: str = "", text: str = "") -> str:
+    """The key of a standing instruction; with a `text`, one that only an equal text has."""
+    digest = sha256(text.encode(errors="surrogatepass")).hexdigest()[:12] if text else ""
+    return ":".join(filter(None, (kind, name, source, digest)))
 
 
 def standing_of(block: Block) -> str:

@@ -3,7 +3,6 @@
     FoldlineError
     ├── MisuseError                 in the call: correct it
     │   ├── ArgumentError           an argument or an option does not exist, or is not valid
-    │   │   └── PolicyError         a policy does not exist or contradicts itself
     │   ├── RungError               a caller's own rung failed, or proposed something not allowed
     │   ├── UnknownPathError        no block was ever appended at this path
     │   ├── UnknownCallError        no open tool call has this id
@@ -76,10 +75,6 @@ class ArgumentError(MisuseError, TypeError, ValueError):
 
     Also a TypeError and a ValueError, as Python itself would raise.
     """
-
-
-class PolicyError(ArgumentError):
-    """A policy that does not exist, or whose fields have invalid values or contradict each other."""
 
 
 class RungError(MisuseError):

@@ -68,8 +68,7 @@ PAGES = {
         "Choose a policy",
         "A policy says when to compact, how much to keep and how; it is a named one, or a `Policy` of your own.",
         """
-        timeline: policy_named named_policies Policy
-        render: ToolPolicy
+        timeline: policy_named Policy
         """,
     ),
     "summarize": Page(
@@ -103,7 +102,7 @@ PAGES = {
         "What a log consists of: each block is immutable, and of one of these kinds.",
         """
         blocks: Block Envelope UserPrompt UserAttachment UserSteer UserFollowup SystemMessage
-        blocks: AssistantThinking AssistantCompletion ToolCall ToolResult Note Plan RangeSummary OpaqueBlock
+        blocks: AssistantThinking AssistantCompletion ToolCall ToolResult Note Plan OpaqueBlock
         blocks: TextPart ImagePart DocumentPart ProviderPart
         blocks: text_of tag_of path_of BlockId TurnId CallId
         """,
@@ -119,7 +118,7 @@ PAGES = {
         "Errors",
         "All errors that are raised on purpose: wrong calls, invalid data, stores that cannot, refused requests.",
         """
-        blocks: FoldlineError MisuseError ArgumentError PolicyError UnknownPathError UnknownCallError AlreadyRecordedError
+        blocks: FoldlineError MisuseError ArgumentError UnknownPathError UnknownCallError AlreadyRecordedError
         blocks: AccessRefusedError TooLargeError ClosedError
         blocks: DataError CodecError SessionFormatError HistoryDivergedError LogRewoundError DamagedStoreError
         blocks: StoreError VersionConflictError TimelineExistsError UnknownTimelineError ForgottenError
@@ -139,7 +138,7 @@ PAGES = {
         "Write a store",
         "A subclass of `EventStore` that passes `StoreContract` is a store.",
         """
-        persistence: EventStore Head checked_events checked_page checked_fork timeline_infos
+        persistence: EventStore Head
         persistence.testing: StoreContract broken_promises RecordingStore
         """,
     ),
@@ -387,6 +386,9 @@ def functions(node: ast.ClassDef, module: str) -> Iterator[Function]:
                 yield item
             case ast.Assign(value=ast.Call(func=ast.Name("bound"), args=[run, operation])):
                 yield bound(method_of(node, module, run), method_of(node, module, operation))
+            case ast.Assign(value=ast.Call(func=ast.Name("staticmethod"), args=[ast.Name(name)])):
+                if isinstance(function := definition(module, name).node, Function):
+                    yield function
             case _:
                 pass
     if any(ast.unparse(base) == "Shell" for base in node.bases):

@@ -6,13 +6,7 @@ The stores in databases, the checks and the search load on first use.
 from typing import TYPE_CHECKING
 
 from blocks import later as _later
-from persistence._log import (
-    Head,
-    checked_events,
-    checked_fork,
-    checked_page,
-    timeline_infos,
-)
+from persistence._log import Head
 from persistence._memory import MemoryStore
 from persistence._open import open_store
 from persistence._store import EventStore
@@ -27,9 +21,6 @@ __all__ = [
     "PostgresStore",
     "Requester",
     "SQLiteStore",
-    "checked_events",
-    "checked_fork",
-    "checked_page",
     "copy_store",
     "look",
     "open_artifacts",
@@ -37,7 +28,6 @@ __all__ = [
     "receipt",
     "repair",
     "search_blocks",
-    "timeline_infos",
     "verify",
 ]
 

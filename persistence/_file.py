@@ -109,7 +109,7 @@ def checked_path(given: object) -> Path:
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a file")
     if not _EXPLICIT.match(text) and _SERVER.match(text[:URL_MAX]):
         raise MisuseError(  # does not quote it
-            "this is no path, but seems to be the address of a server with its password; write"
+            "this is not a path, but looks like the address of a server with its password; write"
             " postgresql://user:password@host/database, or ./ in front of a path"
         )
     if not text.strip():

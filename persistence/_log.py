@@ -60,8 +60,7 @@ class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The event as JSON; `blocks.decode_event` reads it."""
 
 
-@attrs.frozen
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A `RangeCompacted` or `RangeExpanded` in the log."""
 
     version: int

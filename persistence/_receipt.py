@@ -72,5 +72,5 @@ def _parsed(line: str) -> tuple[int, str, TimelineId]:
         return int(version), entry, TimelineId(msgspec.json.decode(name, type=str))
     except (ValueError, msgspec.DecodeError) as error:
         raise MisuseError(
-            f"{line!r:.80} is no line of a receipt ({error}); give all of its text"
+            f"{line!r:.80} is not a line of a receipt ({error}); give all of its text"
         ) from error

@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 import attrs
+import msgspec
 
 from blocks import (
     BlockAppended,
@@ -39,6 +40,8 @@ from persistence._log import (
     checked_events,
     checked_fork,
     checked_kept_fork,
+    checked_page,
+    timeline_infos,
 )
 
 if TYPE_CHECKING:
@@ -108,6 +111,13 @@ class EventStore(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release files and threads; everything acknowledged is durable. Idempotent."""
+
+    # The work that all stores share; for the methods of a subclass.
+
+    checked_events = staticmethod(checked_events)
+    checked_fork = staticmethod(checked_fork)
+    checked_page = staticmethod(checked_page)
+    timeline_infos = staticmethod(timeline_infos)
 
     def __enter__(self) -> Self:
         return self
@@ -354,8 +364,7 @@ def _bytes_of(store: EventStore, timeline: TimelineId, last: int) -> list[bytes]
 # What a store says.
 
 
-@attrs.frozen(kw_only=True)
-class Skim:
+class Skim(msgspec.Struct, frozen=True, kw_only=True):
     """A small part of a timeline."""
 
     first: Sequence[Recorded] = ()
@@ -368,8 +377,7 @@ class Skim:
     """All events that are left of the kinds that are wanted from the whole log, oldest first."""
 
 
-@attrs.frozen
-class TurnChange:
+class TurnChange(msgspec.Struct, frozen=True):
     """A block whose turn differs from that of the block before it; or, if it is not a result, from that of the
     last block that was not a result; or the first block of a turn."""
 

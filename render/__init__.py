@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from blocks import later as _later
 from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
-from render.policy._policy import Policy, ToolPolicy
+from render.policy._policy import Policy
 from render.stages._rendered_and_cache_points import Rendered
 from render.view._view import Json, View
 
@@ -19,19 +19,11 @@ __all__ = [
     "Rendered",
     "RungScope",
     "Summary",
-    "ToolPolicy",
     "View",
     "summarize_before",
 ]
 
 # For the rooms of this house; not public.
-from render._pipeline import BringBack as BringBack
-from render._pipeline import Compact as Compact
-from render._pipeline import Decided as Decided
-from render._pipeline import Need as Need
-from render._pipeline import handed_out as handed_out
-from render._pipeline import render as render
-from render._pipeline import show as show
 from render.compaction._draft import FoldRange as FoldRange
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
@@ -41,9 +33,8 @@ from render.policy._context import Rates as Rates
 from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import Where as Where
 from render.policy._policy import RungName as RungName
-from render.providers import OVERFLOW_TEXTS as OVERFLOW_TEXTS
+from render.policy._policy import ToolPolicy as ToolPolicy
 from render.providers import PROVIDERS as PROVIDERS
-from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
 from render.stages._budget_and_compaction_due import Account as Account
@@ -54,8 +45,6 @@ from render.stages._budget_and_compaction_due import total_tokens as total_token
 from render.stages._budget_and_compaction_due import (
     within_provider_limits as within_provider_limits,
 )
-from render.stages._hide_and_bring_back import Returned as Returned
-from render.stages._hide_and_bring_back import returned as returned
 from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
@@ -68,6 +57,13 @@ from render.view._view import Place as Place
 from render.view._view import stand_in as stand_in
 
 if TYPE_CHECKING:
+    from render._pipeline import BringBack as BringBack
+    from render._pipeline import Compact as Compact
+    from render._pipeline import Decided as Decided
+    from render._pipeline import Need as Need
+    from render._pipeline import handed_out as handed_out
+    from render._pipeline import render as render
+    from render._pipeline import show as show
     from render.compaction._cut_and_fold import Summary
     from render.compaction._cut_and_fold import apply_range as apply_range
     from render.compaction._cut_and_fold import compaction_event as compaction_event
@@ -96,7 +92,11 @@ if TYPE_CHECKING:
     from render.compaction._prompt import summary_key as summary_key
     from render.compaction._prompt import summary_prompts as summary_prompts
     from render.compaction._prompt import without_thinking as without_thinking
+    from render.providers._overflow_errors import OVERFLOW_TEXTS as OVERFLOW_TEXTS
+    from render.providers._overflow_errors import overflow_of as overflow_of
     from render.providers.anthropic import validate_request as validate_request
+    from render.stages._hide_and_bring_back import Returned as Returned
+    from render.stages._hide_and_bring_back import returned as returned
     from render.summary._redaction import Redaction as Redaction
     from render.summary._redaction import redaction_of as redaction_of
     from render.summary._redaction import said_by as said_by
@@ -105,10 +105,11 @@ if TYPE_CHECKING:
     from render.summary._written import SummaryRoom as SummaryRoom
     from render.summary._written import merge_summaries as merge_summaries
 
-# What only a compaction or a check needs.
+# What only a render, a compaction, a check or an error of a provider needs.
 __getattr__, __dir__ = _later(
     globals(),
     {
+        "render._pipeline": "BringBack Compact Decided Need handed_out render show",
         "render.compaction._cut_and_fold": (
             "Summary apply_range compaction_event extractive fitted_at range_before range_before_tail skip truncated"
         ),
@@ -121,7 +122,9 @@ __getattr__, __dir__ = _later(
             "summary_key summary_prompts without_thinking"
         ),
         "render.compaction._ladder_steps": "RUNGS RungScope replayable_calls summarize_before",
+        "render.providers._overflow_errors": "OVERFLOW_TEXTS overflow_of",
         "render.providers.anthropic": "validate_request",
+        "render.stages._hide_and_bring_back": "Returned returned",
         "render.summary._written": "SummaryRoom merge_summaries",
         "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
         "render.summary._text": "format_summary",

@@ -30,6 +30,7 @@ from timeline.fake_provider.wires import WIRES
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 TABLE = PAGE.split("## To add one of these", 1)[1].split("\n## ", 1)[0]
+VENDORS = {path.parent.name for path in (ROOT / "render/providers").glob("*/__init__.py")}
 ROWS = dict(re.findall(r"^\| (?:an?) ([a-z ]+) \| (.*) \|$", TABLE, re.MULTILINE))
 
 
@@ -78,13 +79,27 @@ def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> N
     table = "render/providers/__init__.py"
     named = naming("render.providers.anthropic", "render/providers/anthropic/")
     assert named == {table, "render/__init__.py"}
-    for name in ("gemini", "openai"):
-        assert naming(f"render.providers.{name}", f"render/providers/{name}/") == {table}
-    folders = (ROOT / "render/providers").iterdir()
-    vendors = {path.name for path in folders if (path / "__init__.py").exists()}
-    without = vendors - {name.partition(".")[0] for name in PROVIDERS}
+    without = VENDORS - {name.partition(".")[0] for name in PROVIDERS}
     assert without == set(), f"add its row to _ROWS in {table}"
+    for name in VENDORS - {"anthropic"}:
+        assert naming(f"render.providers.{name}", f"render/providers/{name}/") == {table}
     assert {model.provider for model in known_models()} <= set(PROVIDERS)
+
+
+def test_a_provider_is_in_the_contracts() -> None:
+    """Three hold its folder: nobody else names it, it names no other, and its encoder and its rules do not meet."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    for vendor in VENDORS:
+        folder = f"render.providers.{vendor}"
+        where = f"{folder} to the contracts about providers in pyproject.toml"
+        assert any(folder in each.get("protected_modules", ()) for each in contracts), (
+            f"add {where}"
+        )
+        apart = [each["modules"] for each in contracts if each["type"] == "independence"]
+        assert any(folder in modules for modules in apart), f"add {where}"
+        inside = {name for modules in apart for name in modules if name.startswith(f"{folder}._")}
+        assert any("_rules" in name for name in inside), f"add encoder and rules of {where}"
 
 
 def test_a_store_is_named_in_its_folder_and_in_the_table() -> None:

@@ -36,6 +36,7 @@ import pytest
 
 from blocks import (
     AccessRefusedError,
+    ArgumentError,
     ArtifactNote,
     BlockAppended,
     BlocksHidden,
@@ -43,7 +44,6 @@ from blocks import (
     Envelope,
     ImagePart,
     OpenItem,
-    PolicyError,
     RangeCompacted,
     StructuredSummary,
     TimelineId,
@@ -651,7 +651,7 @@ def test_001_14_a_bad_value_is_refused_in_one_line(
     """001-14: the line names policy, field and file; the command says the same and exits with 2."""
     file = tmp_path / "house.toml"
     file.write_text(content)
-    with pytest.raises(PolicyError) as refused:
+    with pytest.raises(ArgumentError) as refused:
         policy_named(str(file))
     line = str(refused.value)
     assert "\n" not in line

@@ -26,8 +26,6 @@ from persistence import (
     Requester,
     SQLiteStore,
     block_at,
-    checked_events,
-    checked_page,
     checked_place,
     copy_store,
     locate_store,
@@ -187,8 +185,8 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "stored_form": {"CodecError": lambda _: blocks.stored_form(NO_EVENT)},
     "CompactionDraft.from_json": {"DataError": lambda _: CompactionDraft.from_json(b"{}")},
     "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]  # wrong on purpose
-    "Policy": {"PolicyError": lambda _: Policy(trigger_ratio=2.0)},
-    "ToolPolicy": {"PolicyError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]  # wrong on purpose
+    "Policy": {"ArgumentError": lambda _: Policy(trigger_ratio=2.0)},
+    "ToolPolicy": {"ArgumentError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]  # wrong on purpose
     "Provider.read": {
         "MisuseError": lambda _: CLAUDE.read(5, new_id, TurnId("t")),
         "CodecError": lambda _: CLAUDE.read(
@@ -292,13 +290,13 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "UnknownTimelineError": lambda _: memory().rewrite(TimelineId("u"), {}),
         "MisuseError": lambda _: memory().rewrite(T, {9: EVENT}),
     },
-    "EventStore.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
-    "checked_events": {
-        "TooLargeError": lambda _: checked_events(T, [EVENT] * 200_001, 0),
-        "MisuseError": lambda _: checked_events(T, [], 0),
-        "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
+    "EventStore.checked_events": {
+        "TooLargeError": lambda _: EventStore.checked_events(T, [EVENT] * 200_001, 0),
+        "MisuseError": lambda _: EventStore.checked_events(T, [], 0),
+        "CodecError": lambda _: EventStore.checked_events(T, [NO_EVENT], 0),
     },
-    "checked_page": {"MisuseError": lambda _: checked_page(-1, 1)},
+    "EventStore.checked_page": {"MisuseError": lambda _: EventStore.checked_page(-1, 1)},
+    "EventStore.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
     "checked_place": {"MisuseError": lambda folder: checked_place(folder / "none")},
     "locate_store": {"MisuseError": lambda _: locate_store("ftp://x")},
     "open_artifacts": {
@@ -365,9 +363,9 @@ ELSEWHERE = {
     ("EventStore.erase", "StoreError"): "tests/persistence/duckdb/test_retention.py",
     ("block_at", "ForgottenError"): "persistence/testing/_retention.py",
     ("checked_place", "StoreError"): "tests/persistence/artifacts/test_s3.py",
-    ("checked_fork", "UnknownTimelineError"): "as `EventStore.fork`",
-    ("checked_fork", "MisuseError"): "as `EventStore.fork`",
-    ("checked_fork", "TimelineExistsError"): "as `EventStore.fork`",
+    ("EventStore.checked_fork", "UnknownTimelineError"): "as `EventStore.fork`",
+    ("EventStore.checked_fork", "MisuseError"): "as `EventStore.fork`",
+    ("EventStore.checked_fork", "TimelineExistsError"): "as `EventStore.fork`",
 }
 SHOWN = [(name, error) for name, calls in RAISES.items() for error in calls]
 

@@ -12,7 +12,7 @@ _check_siblings()
 from blocks import later as _later  # noqa: E402 -- after the check, as all that follows
 from render import Policy  # noqa: E402
 from timeline._models import describe_model, model_named  # noqa: E402
-from timeline._policies import named_policies, policy_named  # noqa: E402
+from timeline._policies import policy_named  # noqa: E402
 from timeline._timeline import AsyncTimeline, Timeline  # noqa: E402
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks  # noqa: E402
 from timeline.summarizers._summarizer import (  # noqa: E402
@@ -39,7 +39,6 @@ __all__ = [
     "aretry_with_compaction",
     "describe_model",
     "model_named",
-    "named_policies",
     "overflow_in",
     "policy_named",
     "quality_of",

@@ -166,7 +166,7 @@ def _texts(blocks: object, where: str) -> Sequence[Json]:
                 texts.append({"type": "text", "text": text})
             case Mapping():
                 raise MisuseError(
-                    f'render(): {place} is no text block: {{"type": "text", "text": ...}}, but of '
+                    f'render(): {place} is not a text block: {{"type": "text", "text": ...}}, but of '
                     f"type {in_words(cast('Json', block).get('type'))}"
                 )
             case _:

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
-import attrs
+import msgspec
 
 from timeline.observe._hooks import acall, call
 
@@ -135,15 +135,13 @@ async def _aafter(
 # Effects that the flow of a timeline yields.
 
 
-@attrs.frozen
-class RunBlocking:
+class RunBlocking(msgspec.Struct, frozen=True):
     """Run something blocking, such as a commit."""
 
     do: Callable[[], Any]
 
 
-@attrs.frozen
-class AskSummarizer:
+class AskSummarizer(msgspec.Struct, frozen=True):
     """Call an external service: for a summary, or to count tokens."""
 
     ask: Callable[[], Any]
@@ -151,38 +149,33 @@ class AskSummarizer:
     """The same for asyncio."""
 
 
-@attrs.frozen
-class CallHook:
+class CallHook(msgspec.Struct, frozen=True):
     """Call a hook; the result is the hook's return value."""
 
     hook: Callable[[Any], Any]
     argument: object
 
 
-@attrs.frozen
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     """Run a flow in the background, under the same lock; the result is an object for `Await`."""
 
     flow: Generator[Any, Any, None]
 
 
-@attrs.frozen
-class Await:
+class Await(msgspec.Struct, frozen=True):
     """Wait until a background flow has ended, successfully or not."""
 
     work: Any
     """A future, or for asyncio a task."""
 
 
-@attrs.frozen
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """Wait for some seconds."""
 
     seconds: float
 
 
-@attrs.frozen
-class Doze:
+class Doze(msgspec.Struct, frozen=True):
     """Wait until something happens elsewhere; the result is the return value of the wait."""
 
     wait: Callable[[], Any]

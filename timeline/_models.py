@@ -139,8 +139,7 @@ def _parts(name: str) -> list[str]:
     return re.findall("[a-z]+|[0-9]+", name)
 
 
-@attrs.frozen
-class Vendor:
+class Vendor(msgspec.Struct, frozen=True):
     """Who makes models with certain names."""
 
     names: tuple[str, ...]
@@ -503,7 +502,7 @@ def rows_of_litellm(
         rows[name] = {field: value for field, value in row.items() if field not in own}
     if not rows:
         raise ValueError(
-            f"no language model of {', '.join(_SELLERS)} with max_input_tokens, {_INPUT} and {_OUTPUT} is in it"
+            f"it has no language model of {', '.join(_SELLERS)} with max_input_tokens, {_INPUT} and {_OUTPUT}"
         )
     return rows
 

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from blocks import ArgumentError, PolicyError, did_you_mean, in_words
+from blocks import ArgumentError, did_you_mean, in_words
 from render import Policy
 
 
@@ -22,8 +22,8 @@ def policy_named(name: str) -> Policy:
     """A shipped policy by its name, or the policy in the TOML file at the path `name`.
 
     Raises:
-        PolicyError: there is neither a policy nor a file of this name, a field is unknown, or a number is out of range.
-        ArgumentError: the name is not a text.
+        ArgumentError: there is neither a policy nor a file of this name, a field is unknown, a number is out of range, or
+            the name is not a text.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
         raise ArgumentError(f"policy_named(): name must be a text, not {in_words(name)}")
@@ -34,7 +34,7 @@ def policy_named(name: str) -> Policy:
     except KeyError:
         known = ", ".join(sorted(named_policies()))
         near = did_you_mean(name, named_policies())
-        raise PolicyError(
+        raise ArgumentError(
             f"no policy {name!r}{near or f'; known: {known}; or give a .toml file'}"
         ) from None
 
@@ -43,14 +43,14 @@ def policy_from(path: Path) -> Policy:
     """The policy in a TOML file: the fields of `Policy`, all optional.
 
     Raises:
-        PolicyError: see `policy_named`.
+        ArgumentError: see `policy_named`.
     """
     import tomllib
 
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PolicyError(f"policy file {path}: {error}") from error
+        raise ArgumentError(f"policy file {path}: {error}") from error
     return _policy(path.stem, values, str(path))
 
 
@@ -58,5 +58,5 @@ def _policy(name: str, values: dict[str, Any], where: str) -> Policy:
     fields: dict[str, Any] = {"name": name, **values}
     try:
         return Policy(**fields)
-    except PolicyError as error:
-        raise PolicyError(f"{error} (policy {name!r} in {where})") from error
+    except ArgumentError as error:
+        raise ArgumentError(f"{error} (policy {name!r} in {where})") from error

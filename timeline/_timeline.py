@@ -29,10 +29,11 @@ from typing import (
 
 import attrs
 
-from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls, misfit
-from blocks.formats import Json, event_of
+import render
+from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls, formats, misfit
+from blocks.formats import Json
 from persistence import EventStore, MemoryStore, Share, share_store
-from render import Model, Rendered, View, show
+from render import Model, Rendered, View
 from timeline._arguments import System, Tools, checked_kind, checked_name, checked_options
 from timeline._flow_drivers import Flow, arun, blocking, drive, run
 from timeline._models import model_named, traced_provider
@@ -228,7 +229,7 @@ class Timeline(Shell):
         None means the default of an option, except for `artifacts`.
 
         Raises:
-            PolicyError: there is no policy of this name.
+            ArgumentError: there is no policy of this name.
             MisuseError: the name or another option is not valid, or the file is not a store.
             StoreLockedError: another process, or a `DuckDBStore` of this one, has the file open.
             DamagedStoreError: the file is damaged.
@@ -589,7 +590,7 @@ class _Recording:
         Raises:
             ArgumentError: it is not an event of this format.
         """
-        self._arriving.stream.add(event_of(event))
+        self._arriving.stream.add(formats.event_of(event))
 
     @property
     def response(self) -> Json | None:
@@ -654,7 +655,7 @@ class Snapshot(Generic[_Forked_co]):
     def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """The request that the log rendered to at that moment: always the same bytes."""
         context = self._shot.settings.context(system, tools, self._shot.at)
-        return show(self._shot.view, context)
+        return render.show(self._shot.view, context)
 
     def fork(self, name: str) -> _Forked_co:
         """A new timeline that begins as a copy of that moment.

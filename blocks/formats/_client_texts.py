@@ -24,12 +24,11 @@ prompt, which no compaction touches.
 
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from blocks._block import Block, ToolResult, text_of
+from blocks._block import Block, ToolResult, standing_key, text_of
 
 StandingKind: TypeAlias = Literal["rules", "state", "list"]
 INTERRUPTION: Final = "interruption"
@@ -196,12 +195,6 @@ def _reminders(result: str) -> Iterator[tuple[str, str]]:
 def lays_down(block: Block) -> bool:
     """Whether a client appended a standing instruction to this result."""
     return isinstance(block, ToolResult) and any(True for _ in appended_texts(text_of(block)))
-
-
-def standing_key(kind: str, name: str, source: str = "", text: str = "") -> str:
-    """The key of a standing instruction; with a `text`, one that only an equal text has."""
-    digest = sha256(text.encode(errors="surrogatepass")).hexdigest()[:12] if text else ""
-    return ":".join(filter(None, (kind, name, source, digest)))
 
 
 def _uncounted(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-import attrs
+from msgspec.structs import replace
 
 from blocks.formats import _anthropic, _chat, _gemini, _responses
 from blocks.formats._chat import usage_in
@@ -138,7 +138,7 @@ def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | N
     if not (is_item and isinstance(found, Call)):
         return call
     is_edited = found.input != call.input and item.get("type") == "function_call"
-    return attrs.evolve(found, input=call.input, provider={}) if is_edited else found
+    return replace(found, input=call.input, provider={}) if is_edited else found
 
 
 def response(message: Json) -> Response | None:

@@ -42,7 +42,6 @@ from blocks._codec import NESTING_MAX, clean_json
 from blocks._errors import ArgumentError, CodecError, in_words
 from blocks._events import UsageRecorded
 from blocks._ids import BlockId, CallId, EventId, TurnId
-from blocks.formats._client_texts import operator_text
 
 # Foreign JSON, and objects of frameworks as JSON.
 
@@ -263,8 +262,7 @@ Format: TypeAlias = Literal[
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
-@attrs.frozen(kw_only=True)
-class Thought:
+class Thought(msgspec.Struct, frozen=True, kw_only=True):
     """The model's thinking, as its provider sent it."""
 
     value: Json
@@ -272,29 +270,26 @@ class Thought:
     """The foreign id of this piece, if pieces have ids; also in the classes below."""
 
 
-@attrs.frozen(kw_only=True)
-class Said:
+class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Text of the model."""
 
     text: str
-    provider: Json = attrs.field(factory=dict[str, Any])
+    provider: Json = msgspec.field(default_factory=dict[str, Any])
     """Data of the provider that must be sent back; also in `Call`."""
     source: str = ""
 
 
-@attrs.frozen(kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call of the model."""
 
     call_id: str
     name: str
     input: Json
-    provider: Json = attrs.field(factory=dict[str, Any])
+    provider: Json = msgspec.field(default_factory=dict[str, Any])
     source: str = ""
 
 
-@attrs.frozen(kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a tool."""
 
     call_id: str
@@ -303,8 +298,7 @@ class Result:
     source: str = ""
 
 
-@attrs.frozen(kw_only=True)
-class Verbatim:
+class Verbatim(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the model or its provider that is stored and sent back without being interpreted."""
 
     value: Json
@@ -316,8 +310,7 @@ class Verbatim:
 Content: TypeAlias = Part | Thought | Said | Call | Result | Verbatim
 
 
-@attrs.frozen(kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """One message of a history; or one item, in formats that list items."""
 
     role: Role
@@ -331,8 +324,7 @@ class Message:
     """The role of an operator's message by its name in the format, `system` or `developer`."""
 
 
-@attrs.frozen(kw_only=True)
-class Response:
+class Response(msgspec.Struct, frozen=True, kw_only=True):
     """One response of a model."""
 
     message: Message
@@ -356,8 +348,7 @@ class Response:
         return content[:-1] if is_broken else content
 
 
-@attrs.frozen(kw_only=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What an API calls the things of a conversation: the names that its reader, encoder, rules and fake server share."""
 
     name: Format
@@ -374,7 +365,7 @@ class Shape:
     """The field with which a provider recognizes its own thinking; empty: there is none."""
     mark: str = ""
     """The field of a cache mark; empty: there are no marks."""
-    stops: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    stops: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Why the model stopped in the terms of the Messages API, by the API's own term, where these differ."""
 
 
@@ -396,8 +387,7 @@ def dialogue(role: Any) -> Role | None:
 # Blocks of messages.
 
 
-@attrs.frozen(kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The blocks and the usage of a model's response."""
 
     id: str
@@ -410,7 +400,7 @@ class Answer:
 def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """A response as blocks of one turn, without a call at its end that may be incomplete."""
     maker = BlockMaker(new_id=new_id, turn=turn)
-    blocks = tuple(maker.spoken(attrs.evolve(response.message, content=response.complete)))
+    blocks = tuple(maker.spoken(replace(response.message, content=response.complete)))
     usage = response.usage
     if usage is not None:
         usage = replace(usage, model=response.model, response=response.id)
@@ -478,6 +468,8 @@ class BlockMaker:
 
     def told(self, message: Message) -> Iterator[Block]:
         """The block of an operator's message within a history; none if it is empty."""
+        from blocks.formats._client_texts import operator_text  # only histories have such messages
+
         text = text_of_parts(parts_in(message.content))
         if text.strip():
             yield SystemMessage(

@@ -3,6 +3,7 @@
 from collections import deque
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import text_of_parts
 from blocks.formats import (
@@ -121,7 +122,7 @@ def _read_cursor(source: Source) -> Session:
         at = seconds(line.get("timestamp"))
         for message in messages_in(fields, "anthropic"):
             content = tuple(map(ids.given_to, message.content))
-            add_message(builder, attrs.evolve(message, content=content), number, at)
+            add_message(builder, replace(message, content=content), number, at)
     return builder.build()
 
 
@@ -140,12 +141,12 @@ class _CallIds:
             case Call(call_id=""):
                 self._calls += 1
                 self._open.append(f"call_{self._calls}")
-                return attrs.evolve(content, call_id=self._open[-1])
+                return replace(content, call_id=self._open[-1])
             case Call():
                 self._logged.add(content.call_id)
                 return content
             case Result() if content.call_id not in self._logged and self._open:
-                return attrs.evolve(content, call_id=self._open.popleft())
+                return replace(content, call_id=self._open.popleft())
             case _:
                 return content
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import attrs
 from msgspec.structs import replace
 
 from blocks import UsageRecorded, text_of_parts
@@ -117,7 +116,7 @@ def add_chat_message(builder: Builder, number: int, message: Json) -> None:
             case "user":
                 builder.user(parts_in(read.content), at)
             case _:
-                add_message(builder, attrs.evolve(read, title=string(message["role"])), number, at)
+                add_message(builder, replace(read, title=string(message["role"])), number, at)
 
 
 def add_chat_response(builder: Builder, response: Stretch, message: Json) -> None:

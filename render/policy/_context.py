@@ -201,8 +201,7 @@ class Model:
         )
 
 
-@attrs.frozen(kw_only=True)
-class Rates:
+class Rates(Struct, frozen=True, kw_only=True):
     """Prices of tokens, in dollars per million or in tokens of ordinary input."""
 
     input: float
@@ -219,8 +218,7 @@ class Rates:
         return uncached * self.input + read * self.read + writes + output * self.output
 
 
-@attrs.frozen(kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What a provider accepts and caches of one model's requests."""
 
     result_tokens: int
@@ -486,8 +484,7 @@ class Fixed:
         return value
 
 
-@attrs.frozen(kw_only=True)
-class Prefix:
+class Prefix(Struct, frozen=True, kw_only=True):
     """System prompt and tools as they are sent, before all messages."""
 
     system: tuple[Json, ...]

@@ -10,8 +10,8 @@ import attrs
 from attrs import validators as v
 
 from blocks import (
+    ArgumentError,
     Durability,
-    PolicyError,
     Sensitivity,
     checked_calls,
     did_you_mean,
@@ -187,13 +187,13 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
         raise ValueError(f"'tools.{in_short(name)}': {reason}") from error
 
 
-@checked_calls(PolicyError)
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class ToolPolicy:
     """A policy's rules for one tool's results, which override the tool's own declaration.
 
     Raises:
-        PolicyError: there is no such field, or a field has an invalid value.
+        ArgumentError: there is no such field, or a field has an invalid value.
     """
 
     durability: Durability | None = attrs.field(
@@ -210,14 +210,14 @@ class ToolPolicy:
     """Sensitivity of the tool's results; None: as the tool declared."""
 
 
-@checked_calls(PolicyError)
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Policy:
     """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens, or
     of `trigger_tokens` if that is less.
 
     Raises:
-        PolicyError: there is no such field, a field has an invalid value, or two contradict each other;
+        ArgumentError: there is no such field, a field has an invalid value, or two contradict each other;
             the message names them.
     """
 
@@ -295,7 +295,9 @@ class Policy:
     tools: Mapping[str, ToolPolicy] = attrs.field(
         factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_TABLE, hash=False
     )
-    """Rules for single tools, by tool name; the mapping is read-only."""
+    """Rules for single tools, by tool name, which override what the tool declared. Each is a table of `durability`,
+    `sensitivity`, `key_fields` (fields of a JSON result that stay when it is cleared, besides the declared ones) and
+    `externalize_tokens` (as above). The mapping is read-only."""
 
     artifact_seconds: float = attrs.field(default=0.0, validator=_SECONDS)
     """Seconds after which artifacts of the timeline expire; 0: never."""
@@ -370,16 +372,16 @@ class Policy:
 
     def __attrs_post_init__(self) -> None:
         if self.keep_turns is not None and self.keep_messages is not None:
-            raise PolicyError(
+            raise ArgumentError(
                 f"policy {self.name!r}: keep_turns and keep_messages both set the length of the tail; give only one"
             )
         if self.target_ratio >= self.trigger_ratio and self.trigger_tokens is None:
-            raise PolicyError(
+            raise ArgumentError(
                 f"policy {self.name!r}: target_ratio {self.target_ratio} must be below "
                 f"trigger_ratio {self.trigger_ratio}, or every call would compact"
             )
         if self.turns_visible < self.turns_intact or self.rounds_visible < self.rounds_intact:
-            raise PolicyError(
+            raise ArgumentError(
                 f"policy {self.name!r}: turns_visible and rounds_visible must not be below "
                 "turns_intact and rounds_intact"
             )

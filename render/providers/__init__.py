@@ -6,8 +6,6 @@ from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
 from render.policy._context import Model, Provider, Where
-from render.providers._overflow_errors import OVERFLOW_TEXTS as OVERFLOW_TEXTS
-from render.providers._overflow_errors import overflow_of as overflow_of
 
 _ROWS: Final = {
     "anthropic": ("render.providers.anthropic", "ANTHROPIC"),

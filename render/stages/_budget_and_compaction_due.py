@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 import attrs
+import msgspec
 
 from blocks import (
     AssistantCompletion,
@@ -351,8 +352,7 @@ _Encoded: TypeAlias = tuple[Group, Piece]
 """A group as it is shown, and encoded."""
 
 
-@attrs.frozen
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """One block as it is shown."""
 
     kind: PartKind
@@ -362,8 +362,7 @@ class _Part:
     """Tokens that hiding the block would free."""
 
 
-@attrs.frozen(kw_only=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a request that is too large: all blocks of one kind, or a part without blocks."""
 
     kind: PartKind

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 import attrs
+import msgspec
 from msgspec.structs import replace
 
 from blocks import (
@@ -146,8 +147,7 @@ LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dr
 """The reasons with which rungs of a compaction hide blocks."""
 
 
-@attrs.frozen
-class Mask:
+class Mask(msgspec.Struct, frozen=True):
     """The text that is shown instead of a block, and the reason."""
 
     hidden: Hidden

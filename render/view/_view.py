@@ -143,8 +143,7 @@ class Place(Enum):
     """A result without a call; not shown."""
 
 
-@attrs.frozen(kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """The request that a response answers."""
 
     sent: str

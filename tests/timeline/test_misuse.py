@@ -24,7 +24,6 @@ from blocks import (
     MisuseError,
     Note,
     OpaqueBlock,
-    PolicyError,
     ProviderPart,
     StructuredSummary,
     TextPart,
@@ -308,7 +307,7 @@ def test_a_fork_onto_a_used_name_says_so() -> None:
 
 
 def test_an_error_of_a_wrong_argument_is_also_what_python_would_raise() -> None:
-    for expected in (TypeError, ValueError, PolicyError, ArgumentError, MisuseError):
+    for expected in (TypeError, ValueError, ArgumentError, MisuseError):
         with pytest.raises(expected):
             Policy(keep_ratio=-1)
 

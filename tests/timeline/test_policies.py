@@ -10,7 +10,8 @@ from blocks import RangeCompacted
 from persistence.sessions import Session, read_session
 from render import Policy
 from tests._builders import events_of, open_timeline, response, text, text_in
-from timeline import named_policies, policy_named
+from timeline import policy_named
+from timeline._policies import named_policies
 from timeline.replay import ReplayOptions, replay
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "invoice-service.jsonl"

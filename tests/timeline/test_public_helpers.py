@@ -87,7 +87,6 @@ HELPERS = {
     "Hooks": Helper(timeline.Hooks, {"on_before_compaction": [], "on_after_compaction": []}),
 }  # fmt: skip
 UNTOLD = {
-    "named_policies": "takes nothing",
     "tool": "tests/timeline/react/test_tools.py",
     **dict.fromkeys(("ReactAgent", "AsyncReactAgent"), "tests/timeline/react/test_misuse.py"),
     **dict.fromkeys(("Timeline", "AsyncTimeline"), "tests/timeline/test_misuse.py"),

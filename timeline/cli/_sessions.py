@@ -233,7 +233,7 @@ def _by_id(name: str) -> Path | None:
         named = ", ".join(each.id for each in matches[:NAMED_MAX])
         more = f" and {len(matches) - NAMED_MAX:,} more" if len(matches) > NAMED_MAX else ""
         raise UsageError(
-            f"{name}: the ids of several sessions begin so: {named}{more}; give more of the id"
+            f"{name}: the ids of several sessions begin with this: {named}{more}; give more of the id"
         )
     return (exact or matches)[0].path if matches else None
 

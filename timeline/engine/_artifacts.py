@@ -54,15 +54,14 @@ from render import (
     Place,
     Policy,
     Proposal,
-    Returned,
     View,
-    returned,
     total_tokens,
 )
 from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactDescription, ArtifactStore, KeyRing, Requester
+    from render import Returned
 
 log = logging.getLogger("foldline")
 
@@ -178,7 +177,7 @@ class ArtifactService:
             if artifact not in self._held:
                 self._held[artifact] = yield from blocking(self._read, artifact, context)
         contents = [content for a in artifacts if (content := self._held[a]) is not None]
-        return returned(contents, context, context.limit - total_tokens(view, context))
+        return render.returned(contents, context, context.limit - total_tokens(view, context))
 
     def sweep(self) -> Flow[None]:
         """Remove expired artifacts, if artifacts of this timeline expire."""

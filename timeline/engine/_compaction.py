@@ -511,7 +511,9 @@ def edited_draft(
 
 def _edited_summary(summary: object) -> StructuredSummary:
     if not isinstance(summary, StructuredSummary):
-        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(summary).__name__}")
+        raise NoSuchEditError(
+            f"a summary must be a StructuredSummary, not {type(summary).__name__}"
+        )
     try:
         return checked_summary(summary)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:

@@ -27,6 +27,7 @@ from zlib import crc32
 import attrs
 import msgspec
 
+import render
 from blocks import (
     Answered,
     ArtifactId,
@@ -62,21 +63,7 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Kept
-from render import (
-    BringBack,
-    Compact,
-    Context,
-    Decided,
-    Need,
-    Rendered,
-    View,
-    commit,
-    decide,
-    handed_out,
-    open_view,
-    render,
-    total_tokens,
-)
+from render import Context, Rendered, View, commit, decide, open_view, total_tokens
 from timeline._arguments import TIME, checked, checked_blocks
 from timeline._flow_drivers import CallHook, Flow, Pause, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
@@ -88,7 +75,7 @@ from timeline.observe._hooks import Edit
 from timeline.observe._traces import Span, Traces, compacted_attributes
 
 if TYPE_CHECKING:
-    from render import FoldRange, Summary
+    from render import Decided, FoldRange, Need, Summary
     from timeline.observe._steps import Observer, StepKind
 
 _P = ParamSpec("_P")
@@ -211,7 +198,7 @@ class Engine:
                     yield from report.steps(made.before, rendered)
             if self.view.version == version or passes == PASSES_MAX:
                 break
-        yield from self.hand_out(handed_out(rendered, context))
+        yield from self.hand_out(render.handed_out(rendered, context))
         if len(decisions) > len(rendered.decisions):
             return attrs.evolve(rendered, decisions=decisions)
         return rendered
@@ -220,7 +207,7 @@ class Engine:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
         trigger: Trigger | None = "forced" if force and attempt.is_first(before) else None
-        stages = render(before, context, trigger)
+        stages = render.render(before, context, trigger)
         decided = yield from self._driven(stages, context, attempt)
         rendered = decided.rendered
         made = Made(before=before, tokens=decided.tokens, rendered=rendered)
@@ -255,9 +242,9 @@ class Engine:
             except StopIteration as stop:
                 return cast("Decided", stop.value)
             match need:
-                case Compact(view, trigger):
+                case render.Compact(view, trigger):
                     answer = yield from self._compacted(view, context, attempt, trigger)
-                case BringBack(view, named):
+                case render.BringBack(view, named):
                     answer = yield from self.artifact_service.bring_back(view, context, named)
 
     def _compacted(

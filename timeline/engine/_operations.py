@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias,
 import attrs
 from msgspec.structs import replace
 
+import render
 from blocks import (
     AlreadyRecordedError,
     Answered,
@@ -50,19 +51,11 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    formats,
     in_words,
-)
-from blocks.formats import (
-    Answer,
-    Format,
-    Stream,
-    answer_of,
-    checked_format,
-    dumped,
-    response_from,
     standing_key,
-    stream_of,
 )
+from blocks.formats import Answer, Format, answer_of, dumped
 from persistence import Removed
 from render import (
     PROVIDERS,
@@ -73,7 +66,6 @@ from render import (
     Rendered,
     View,
     account,
-    show,
     within_provider_limits,
 )
 from timeline._arguments import (
@@ -114,6 +106,7 @@ from timeline.engine._settings import Settings
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
+    from blocks.formats import Stream
     from persistence import Hit
     from timeline.engine._sync import HistoryMemory
 
@@ -174,7 +167,7 @@ class Arriving:
 
     format: Format
     rendered: Rendered | None = None
-    stream: Stream
+    stream: "Stream"
 
 
 @attrs.frozen(kw_only=True)
@@ -348,8 +341,8 @@ class Operations:
         """The blocks and the usage of a response with its own ids, in the format `name` or, if this is None, in that
         of the model's provider."""
         provider, turn = self.settings.provider, this_turn(self.engine.view)
-        if name is not None and checked_format(name, "record()") not in PROVIDERS:
-            return answer_of(response_from(response, name), self._new_id, turn)
+        if name is not None and formats.checked_format(name, "record()") not in PROVIDERS:
+            return answer_of(formats.response_from(response, name), self._new_id, turn)
         if name is not None:
             provider = PROVIDERS[name]
             response = dumped(response, f"expected a response of the format {name!r}")
@@ -370,7 +363,7 @@ class Operations:
             ArgumentError: there is no such format, or it has no streams.
         """
         yield from ()
-        stream = stream_of(format, "recording()")
+        stream = formats.stream_of(format, "recording()")
         return Arriving(format=format, rendered=rendered, stream=stream)
 
     def learn(self, usage: UsageRecorded | TokensCounted | None) -> Flow[int]:
@@ -605,7 +598,7 @@ class Operations:
             raise MisuseError(
                 "calibrate(): this timeline has no exact counter; open it with count_tokens=, a function of a request"
             )
-        shown = show(engine.view, context)
+        shown = render.show(engine.view, context)
         request = {"model": shown.model, **shown.request()}
         tokens: object = yield AskSummarizer(
             partial(_count, count, request), partial(_acount, count, request)
@@ -670,7 +663,7 @@ class Operations:
         checked(after, VERSION, "sync()", "after")
         history = messages if isinstance(messages, History) else None  # already parsed
         if history is None:
-            name, agreed = checked_format(format, "sync()"), self.engine.view.state.agreed
+            name, agreed = formats.checked_format(format, "sync()"), self.engine.view.state.agreed
             history = self._memory.history(messages, name, after, agreed)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         engine, parted, agreement = yield from agreeing(
@@ -858,7 +851,7 @@ class Operations:
             InvalidRequestError: as from `render`.
         """
         view = yield from self.at(version, hidden=hidden)
-        return show(view, self._context(system, tools))
+        return render.show(view, self._context(system, tools))
 
     def snapshot(self) -> Flow[Shot]:
         """A snapshot of the timeline, which stays the same whatever is appended later."""

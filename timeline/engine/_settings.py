@@ -109,7 +109,7 @@ class Settings:
         """The settings for these options, with names resolved and defaults filled in.
 
         Raises:
-            PolicyError: there is no policy of this name.
+            ArgumentError: there is no policy of this name.
             MisuseError: there is no such option, or its value is not valid; there is no counter of this name;
                 the model has an unknown provider, or a window smaller than the room that is kept free for
                 its answer.

@@ -593,7 +593,7 @@ def _pieces(message: Message) -> Iterator[Piece | Own]:
         if isinstance(content, Said | Call | Result | Thought | Verbatim):
             yield content
     if parts := parts_in(message.content):
-        yield attrs.evolve(message, content=tuple(parts))
+        yield replace(message, content=tuple(parts))
 
 
 def _content(piece: Piece) -> bytes:
@@ -860,7 +860,7 @@ class Filler:
         # Text beside tool results reaches an agent that is still working.
         is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
         voice = UserSteer if is_meanwhile else UserPrompt
-        made = list(self._made(attrs.evolve(missing.step.message, content=tuple(content)), voice))
+        made = list(self._made(replace(missing.step.message, content=tuple(content)), voice))
         self._asked.update((b.call_id, b.turn) for b in made if isinstance(b, ToolCall))
         return made
 
@@ -896,7 +896,7 @@ class Filler:
                 voice = UserPrompt if client.name == INTERRUPTION else voice
             else:
                 has_words_ahead = self._is_fresh = False
-                yield from self._maker.words(attrs.evolve(message, content=tuple(run)), voice)
+                yield from self._maker.words(replace(message, content=tuple(run)), voice)
 
     def _attachment(self, part: Part, client: ClientText, source: str) -> Block:
         return UserAttachment(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
+from msgspec.structs import replace
 
 from blocks.formats import (
     Call,
@@ -75,9 +76,9 @@ def _standard(content: Content) -> Content:
             | Call(provider={"thoughtSignature": str(seal)})
         ):
             provider = {**content.provider, SEAL: seal.translate(_STANDARD)}
-            return attrs.evolve(content, provider=provider)
+            return replace(content, provider=provider)
         case Thought(value={"thoughtSignature": str(seal)}):
-            return attrs.evolve(content, value={**content.value, SEAL: seal.translate(_STANDARD)})
+            return replace(content, value={**content.value, SEAL: seal.translate(_STANDARD)})
         case _:
             return content
 

@@ -106,7 +106,7 @@ class McpServer:
         """
         if self._tools is None:
             raise MisuseError(
-                "an MCP server has tools inside its block: with McpServer(...) as server"
+                "the tools of an MCP server can be used only inside its block: with McpServer(...) as server"
             )
         return self._tools
 

@@ -527,7 +527,7 @@ def _are_parts(items: Sequence[object]) -> bool:
 def _mark(state: object) -> Determinism:
     if isinstance(state, Determinism):
         return state
-    raise TypeError(f"a capture returns a Determinism, not {type(state).__name__}")
+    raise TypeError(f"a capture must return a Determinism, not {type(state).__name__}")
 
 
 def _text(output: Output) -> str:

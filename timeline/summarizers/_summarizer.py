@@ -108,7 +108,7 @@ def checked(answer: object) -> Summary:
     try:
         written = checked_summary(answer.summary)
     except msgspec.ValidationError as error:
-        raise TypeError(f"a summariser's Summary holds what it cannot: {error}") from error
+        raise TypeError(f"a summariser's Summary has an invalid value: {error}") from error
     return answer if written == answer.summary else attrs.evolve(answer, summary=written)
 
 
@@ -134,7 +134,7 @@ class Patience:
         """The answer of a sync summariser.
 
         Raises:
-            SummaryFailedError: the summariser took too long, or still hangs in an earlier call.
+            SummaryFailedError: the summariser took too long, or has not returned from an earlier call.
             TypeError: the answer is not a `Summary`.
         """
         if _is_quick(summarizer, request):
@@ -191,7 +191,7 @@ class Patience:
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
         """Seconds to wait for an answer; raises if the summariser still hangs."""
         if self.hangs(summarizer):
-            raise SummaryFailedError("the summariser still hangs in an earlier call")
+            raise SummaryFailedError("the summariser has not returned from an earlier call")
         return request.context.policy.summary_seconds
 
 

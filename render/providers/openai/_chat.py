@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, Final, cast
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
@@ -113,7 +114,7 @@ def provider(violations: Violations) -> Provider:
 def limits(model: Model) -> Limits:
     """The same limits as in Responses; a model that gets its reasoning back refuses calls without it."""
     rules: frozenset[ThinkingRule] = frozenset({"paired"} if _returns_thinking(model) else ())
-    return attrs.evolve(limits_of(model), thinking=rules)
+    return replace(limits_of(model), thinking=rules)
 
 
 def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import PolicyError
+from blocks import ArgumentError
 from render import Policy, ToolPolicy
 from tests._builders import steady
 from tests._table import for_each
@@ -16,7 +16,7 @@ NOTHING_TAKES: Any = object()
 
 @for_each("field", FIELDS)
 def test_what_a_field_cannot_hold_is_refused_by_name(field: str) -> None:
-    with pytest.raises(PolicyError, match=f"'{field}' must be"):
+    with pytest.raises(ArgumentError, match=f"'{field}' must be"):
         Policy(**{field: NOTHING_TAKES})
 
 
@@ -32,7 +32,7 @@ def test_what_a_field_cannot_hold_is_refused_by_name(field: str) -> None:
     ],
 )
 def test_a_number_or_word_outside_of_what_it_means_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(PolicyError, match=field):
+    with pytest.raises(ArgumentError, match=field):
         Policy(**{field: value})
 
 
@@ -50,7 +50,7 @@ def test_a_number_or_word_outside_of_what_it_means_is_refused(field: str, value:
 def test_what_is_refused_is_told_what_would_be_right_and_what_it_was(
     field: str, words: str
 ) -> None:
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         steady(**{field: [None]})
     assert str(caught.value).endswith(f"'{field}' must be {words} (got [None])")
 
@@ -70,16 +70,16 @@ def test_what_just_means_something_is_taken(field: str, value: Any) -> None:
 
 def test_a_field_that_does_not_exist_is_refused_by_name() -> None:
     given: dict[str, Any] = {"kep_ratio": 0.1}
-    with pytest.raises(PolicyError, match="kep_ratio"):
+    with pytest.raises(ArgumentError, match="kep_ratio"):
         Policy(**given)
 
 
 def test_a_policy_that_contradicts_itself_is_refused() -> None:
-    with pytest.raises(PolicyError, match="every call would compact"):
+    with pytest.raises(ArgumentError, match="every call would compact"):
         steady(target_ratio=0.9, trigger_ratio=0.9)
-    with pytest.raises(PolicyError, match="intact"):
+    with pytest.raises(ArgumentError, match="intact"):
         steady(turns_visible=1, turns_intact=2)
-    with pytest.raises(PolicyError, match="both set the length of the tail"):
+    with pytest.raises(ArgumentError, match="both set the length of the tail"):
         steady(keep_turns=1, keep_messages=1)
 
 
@@ -92,7 +92,7 @@ def test_lists_and_tables_as_a_file_has_them_are_taken() -> None:
 
 @for_each("wrong", [{"durability": "eternal"}, {"durabilty": None}, "ephemeral"])
 def test_what_is_wrong_about_a_tool_is_said_with_its_name(wrong: Any) -> None:
-    with pytest.raises(PolicyError, match=r"tools\.bash"):
+    with pytest.raises(ArgumentError, match=r"tools\.bash"):
         Policy(tools={"bash": wrong})
 
 

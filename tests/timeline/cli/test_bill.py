@@ -321,7 +321,7 @@ def test_the_beginning_of_an_id_names_a_session(run: Run, home: Path) -> None:
     shutil.copytree(home / ".claude/projects/-home-me-shop", home / ".claude/projects/other")
     ran = replayed(name[:6])
     assert ran.code == 2
-    assert f"the ids of several sessions begin so: {name}" in ran.err
+    assert f"the ids of several sessions begin with this: {name}" in ran.err
 
 
 def test_short_ids_are_as_short_as_they_can_be() -> None:

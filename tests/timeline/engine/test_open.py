@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 from blocks import (
+    ArgumentError,
     DamagedStoreError,
     EventId,
     MisuseError,
-    PolicyError,
     Provenance,
     StoreError,
     StructuredSummary,
@@ -69,9 +69,9 @@ def test_a_damaged_file_is_not_held_and_says_the_same_again(path: Path) -> None:
     ids=repr,
 )
 def test_options_that_are_none_hold_no_file(path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises((PolicyError, MisuseError, TypeError)):
+    with pytest.raises((ArgumentError, MisuseError, TypeError)):
         Timeline.open("talk", store=path, **options)
-    with pytest.raises((PolicyError, MisuseError, TypeError)):
+    with pytest.raises((ArgumentError, MisuseError, TypeError)):
         asyncio.run(AsyncTimeline.open("talk", store=path, **options))
     assert_free(path)
 

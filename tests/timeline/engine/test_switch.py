@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from blocks import BlocksHidden, CompactionSkipped, PolicyError, RangeCompacted
+from blocks import ArgumentError, BlocksHidden, CompactionSkipped, RangeCompacted
 from persistence import MemoryStore
 from render import Policy
 from tests._builders import Clock, events_of, flat, open_timeline, steady
@@ -65,5 +65,5 @@ def test_a_switch_is_true_or_false() -> None:
 
 
 def test_a_tail_has_one_length() -> None:
-    with pytest.raises(PolicyError, match="keep_turns and keep_messages"):
+    with pytest.raises(ArgumentError, match="keep_turns and keep_messages"):
         Policy(keep_turns=2, keep_messages=10)

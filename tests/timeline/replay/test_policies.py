@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from persistence.sessions import read_session
-from timeline import named_policies
+from timeline._policies import named_policies
 from timeline.replay import Means, ReplayOptions, compared, replay
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
