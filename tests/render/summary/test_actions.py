@@ -235,11 +235,13 @@ def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_fi
 def test_of_a_look_and_of_runs_with_the_same_outcome_only_the_last_is_told() -> None:
     for command in ("make lint", "git status"):
         ask = {"name": "bash", "command": command}
-        runs = [call("a", **ask), result("a", "fine"), call("b", **ask), result("b", "fine")]
-        assert told(*runs) == [f"$ {command} (2 times) -> last: fine"]
+        assert told(
+            call("a", **ask), result("a", "fine"), call("b", **ask), result("b", "fine")
+        ) == [f"$ {command} (2 times) -> last: fine"]
     ask = {"name": "bash", "command": "git status"}
-    other = [call("a", **ask), result("a", "M a.py"), call("b", **ask), result("b", "clean")]
-    assert told(*other) == ["$ git status (2 times) -> last: clean"]
+    assert told(
+        call("a", **ask), result("a", "M a.py"), call("b", **ask), result("b", "clean")
+    ) == ["$ git status (2 times) -> last: clean"]
 
 
 def test_of_what_another_tool_answers_in_words_the_beginning_is_told() -> None:
