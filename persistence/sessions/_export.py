@@ -123,24 +123,21 @@ class _Reader:
     def event(self, data: bytes) -> None:
         event = decode_event(data)
         if isinstance(event, BlockAppended) and not isinstance(event.block, RangeSummary):
-            self._append(event)
+            block = event.block
+            anonymous = isinstance(block, AssistantBlock) and not block.response
+            if isinstance(block, AssistantBlock) and not (
+                anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
+            ):
+                response_id = block.response or (self._anonymous and self.stretches[-1].id)
+                self._response(
+                    str(response_id or f"r{len(self.stretches)}"), block.turn
+                ).blocks.append(block)
+            else:
+                self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
+            self._anonymous = anonymous
         elif isinstance(event, UsageRecorded):
             self._use(event)
         self._clock = max(self._clock, event.at)
-
-    def _append(self, event: BlockAppended) -> None:
-        block = event.block
-        anonymous = isinstance(block, AssistantBlock) and not block.response
-        if isinstance(block, AssistantBlock) and not (
-            anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
-        ):
-            response_id = block.response or (self._anonymous and self.stretches[-1].id)
-            self._response(str(response_id or f"r{len(self.stretches)}"), block.turn).blocks.append(
-                block
-            )
-        else:
-            self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
-        self._anonymous = anonymous
 
     def _response(self, response_id: str, turn: TurnId) -> Stretch:
         for stretch in reversed(self.stretches):

@@ -93,7 +93,9 @@ class _Reader:
                 returned = _returned(obj(event.get("result")), number)
                 self.builder.result(string(event.get("toolCallId")), returned, at)
             case "step.end":
-                self._end(event)
+                self._at_work = event.get("finishReason") == "tool_use"
+                if response := self._steps.get(string(event.get("uuid"))):
+                    response.use(obj(event.get("usage")), _USAGE)
             case _:
                 pass
 
@@ -104,11 +106,6 @@ class _Reader:
             response.model = self._model
             self._steps[step] = response
         return self._steps[step]
-
-    def _end(self, event: Json) -> None:
-        self._at_work = event.get("finishReason") == "tool_use"
-        if response := self._steps.get(string(event.get("uuid"))):
-            response.use(obj(event.get("usage")), _USAGE)
 
 
 def _add(response: Stretch, part: Json) -> None:

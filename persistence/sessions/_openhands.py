@@ -72,12 +72,13 @@ class _Reader:
 
     def event(self, event: Json) -> None:
         at = seconds(event.get("timestamp"))
-        args = obj(event.get("args"))
+        args, by_default = obj(event.get("args")), "agent" if self.builder.started else "user"
         match event.get("action"):
             case "system":
                 self.builder.system = self.builder.system or string(args.get("content"))
                 self.builder.tools = self.builder.tools or definitions(args.get("tools"))
-            case "message" if event.get("source", _nobody(self.builder)) == "user":
+            # a message that states no source is the user's if it is the first, else the agent's
+            case "message" if event.get("source", by_default) == "user":
                 self.builder.user(parts_of(args.get("content")), at)
             case "message":
                 self.builder.respond().say(string(args.get("content")))
@@ -93,7 +94,8 @@ class _Reader:
         metadata = obj(event.get("tool_call_metadata"))
         completion = obj(metadata.get("model_response"))
         args = obj(event.get("args"))
-        message = _message(completion)
+        choices = objs(completion.get("choices"))
+        message = obj(choices[0].get("message")) if choices else {}
         response = self.builder.response(string(completion.get("id")))
         if not response.blocks:
             response.model = string(completion.get("model"))
@@ -120,18 +122,8 @@ class _Reader:
         self.builder.result(key, returned, at)
 
 
-def _nobody(builder: Builder) -> str:
-    """The source of a message that states none: the user for the first message, else the agent."""
-    return "agent" if builder.started else "user"
-
-
 def _key(event_id: Any) -> str:
     return f"event_{event_id}"
-
-
-def _message(completion: Json) -> Json:
-    choices = objs(completion.get("choices"))
-    return obj(choices[0].get("message")) if choices else {}
 
 
 def _arguments(message: Json, metadata: Json) -> Json:

@@ -1,7 +1,5 @@
 """OpenHands since its version 1: typed events, paired by tool call id."""
 
-import attrs
-
 from blocks import text_of_parts
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned
@@ -19,63 +17,50 @@ def _looks(source: Source) -> bool:
 
 def _read(source: Source) -> Session:
     """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
+    builder = Builder(source, NAME)
     for number, event in source.records:
-        reader.event(number, event)
-    return reader.builder.build()
+        _add(builder, number, event)
+    return builder.build()
 
 
 OPENHANDS_V1 = Importer(NAME, _looks, _read)
 
 
-@attrs.define
-class _Reader:
-    builder: Builder
-
-    def event(self, number: int, event: Json) -> None:
-        at = seconds(event.get("timestamp"))
-        match event.get("kind"):
-            case "SystemPromptEvent":
-                text = text_of_parts(parts_of(event.get("system_prompt")))
-                self.builder.system = self.builder.system or text
-            case "MessageEvent":
-                self._message(event, at)
-            case "ActionEvent":
-                self._act(event)
-                self.builder.tick(at)
-            case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
-                returned = _returned(event, number)
-                self.builder.result(string(event.get("tool_call_id")), returned, at)
-            case _:
-                pass  # states and statistics
-
-    def _message(self, event: Json, at: float | None) -> None:
-        parts = parts_of(obj(event.get("llm_message")).get("content"))
-        if event.get("source") == "agent":
-            self.builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
-            self.builder.tick(at)
-        else:
-            self.builder.user(parts, at)
-
-    def _act(self, event: Json) -> None:
-        response = self.builder.response(string(event.get("llm_response_id")))
-        for block in objs(event.get("thinking_blocks")):
-            response.think(block)
-        response.say(text_of_parts(parts_of(event.get("thought"))))
-        call = obj(event.get("tool_call"))
-        arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
-        if arguments is None:
-            arguments = event.get("action")
-        call_id, name = string(event.get("tool_call_id")), string(event.get("tool_name"))
-        self.builder.call(response, call_id, name, tool_input(arguments))
-
-
-def _returned(event: Json, line: int) -> Returned:
-    observation = obj(event.get("observation"))
-    content = observation.get("content", event.get("error", event.get("rejection_reason")))
-    return Returned(
-        parts=parts_of(content),
-        is_error=observation.get("is_error") is True or event.get("kind") != "ObservationEvent",
-        exit_code=observation.get("exit_code"),
-        line=line,
-    )
+def _add(builder: Builder, number: int, event: Json) -> None:
+    at = seconds(event.get("timestamp"))
+    match event.get("kind"):
+        case "SystemPromptEvent":
+            text = text_of_parts(parts_of(event.get("system_prompt")))
+            builder.system = builder.system or text
+        case "MessageEvent":
+            parts = parts_of(obj(event.get("llm_message")).get("content"))
+            if event.get("source") == "agent":
+                builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
+                builder.tick(at)
+            else:
+                builder.user(parts, at)
+        case "ActionEvent":
+            response = builder.response(string(event.get("llm_response_id")))
+            for block in objs(event.get("thinking_blocks")):
+                response.think(block)
+            response.say(text_of_parts(parts_of(event.get("thought"))))
+            call = obj(event.get("tool_call"))
+            arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
+            if arguments is None:
+                arguments = event.get("action")
+            call_id, name = string(event.get("tool_call_id")), string(event.get("tool_name"))
+            builder.call(response, call_id, name, tool_input(arguments))
+            builder.tick(at)
+        case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
+            observation = obj(event.get("observation"))
+            content = observation.get("content", event.get("error", event.get("rejection_reason")))
+            returned = Returned(
+                parts=parts_of(content),
+                is_error=observation.get("is_error") is True
+                or event.get("kind") != "ObservationEvent",
+                exit_code=observation.get("exit_code"),
+                line=number,
+            )
+            builder.result(string(event.get("tool_call_id")), returned, at)
+        case _:
+            pass  # states and statistics
