@@ -114,7 +114,8 @@ def close_table(widths: dict[str, int], numbers: Iterable[str], folded: str = ""
 @contextmanager
 def paged() -> Generator[Console]:
     """A console whose output goes through the pager, as with `git log`, if it is a terminal and there is a pager."""
-    pager = _pager()
+    words = shlex.split(next((os.environ[name] for name in PAGERS if name in os.environ), "less"))
+    pager = words if words and words != ["cat"] and shutil.which(words[0]) else []
     console = screen()
     if not console.is_terminal or not pager:
         yield console
@@ -130,16 +131,11 @@ def paged() -> Generator[Console]:
         process.communicate(captured.get().encode(errors="replace"))
 
 
-def _pager() -> list[str]:
-    words = shlex.split(next((os.environ[name] for name in PAGERS if name in os.environ), "less"))
-    return words if words and words != ["cat"] and shutil.which(words[0]) else []
-
-
 @contextmanager
-def progress_bar(title: str, total: int) -> Generator[Callable[[int, int], None] | None]:
-    """A bar that is gone at the end; call what it gives with the number done and the total. None: no terminal."""
+def progress_bar(title: str, total: int) -> Generator[Callable[[int, int], None]]:
+    """A bar that is gone at the end; call what it gives with the number done and the total. Without a terminal, none."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda done, of: None  # noqa: ARG005 -- nobody sees it
         return
     from rich import progress  # only where a bar is shown
 

@@ -146,8 +146,7 @@ def _listed(store: EventStore, infos: Sequence[TimelineInfo], *, brief: bool) ->
     with progress_bar("reading", len(names)) as progress:
         for name, about in descriptions(store, names):
             read[name] = about
-            if progress:
-                progress(len(read), len(names))
+            progress(len(read), len(names))
     return [
         Listed(info, first.get(info.id, 1), read.get(info.id) or Description()) for info in infos
     ]
@@ -263,7 +262,12 @@ On a terminal a long table goes through a pager; PAGER=cat turns it off.
 )
 def show(options: Values) -> int:
     """Print a row for each block, oldest first; or the block at a path."""
-    _check_show(options)
+    if options.follow and (options.path or options.at is not None):
+        raise UsageError("--follow shows new blocks: give it neither a PATH nor --at")
+    filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
+    if filters and (options.follow or options.path):
+        what = "--follow" if options.follow else "a PATH"
+        raise UsageError(f"--{filters[0]} cannot be used with {what}")
     with store_to_write(options) if options.follow else store_to_read(options) as store:
         options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
@@ -292,15 +296,6 @@ def show(options: Values) -> int:
 def size_of(about: Description) -> str:
     """The size of a timeline in words, as all commands give it; empty if no request tells it."""
     return "" if about.tokens is None else f"{short(about.tokens)} tokens in its newest request"
-
-
-def _check_show(options: Values) -> None:
-    if options.follow and (options.path or options.at is not None):
-        raise UsageError("--follow shows new blocks: give it neither a PATH nor --at")
-    filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
-    if filters and (options.follow or options.path):
-        what = "--follow" if options.follow else "a PATH"
-        raise UsageError(f"--{filters[0]} cannot be used with {what}")
 
 
 def _shared(log: Sequence[Recorded], options: Values) -> Sequence[Recorded]:
@@ -577,7 +572,17 @@ def stats(options: Values) -> int:
         console.print(Text(line(options.id), style="bold"))
         console.print(Text(line(headline), style="bold"))
         console.print(Text("\n".join(map(line, (*bill.lines(), ""))), style="dim"))
-        _tell_counts(counts, console)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        table.add_column(justify="right", style="bold")
+        table.add_row("turns", "", f"{counts['turns']:,}")
+        for section in ("events", "blocks", "states", "tools"):
+            for index, (name, count) in enumerate(counts[section].items()):
+                table.add_row("" if index else section, name, f"{count:,}")
+        for index, (name, value) in enumerate(_signals(counts["quality"])):
+            table.add_row("" if index else "quality", name, value)
+        console.print(table)
     return DONE
 
 
@@ -616,20 +621,6 @@ def _quality(quality: Quality) -> dict[str, Any]:
 def _by_frequency(names: Iterable[str]) -> dict[str, int]:
     """How often each name occurs, most frequent first."""
     return dict(Counter(names).most_common())
-
-
-def _tell_counts(counts: dict[str, Any], console: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", style="bold")
-    table.add_row("turns", "", f"{counts['turns']:,}")
-    for section in ("events", "blocks", "states", "tools"):
-        for index, (name, count) in enumerate(counts[section].items()):
-            table.add_row("" if index else section, name, f"{count:,}")
-    for index, (name, value) in enumerate(_signals(counts["quality"])):
-        table.add_row("" if index else "quality", name, value)
-    console.print(table)
 
 
 def _signals(quality: dict[str, Any]) -> Iterator[tuple[str, str]]:

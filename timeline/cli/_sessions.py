@@ -203,7 +203,12 @@ def bytes_limit(options: Values) -> dict[str, int]:
 
 def _files(name: str, temporary: Path) -> Iterator[File]:
     if name == STDIN:
-        yield File(str(_piped_in(temporary)))
+        piped = temporary / "stdin.jsonl"
+        if sys.stdin.isatty():
+            complain("reading a session from the terminal; end it with Ctrl-D")
+        with piped.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield File(str(piped))
         return
     name = os.path.expanduser(name)  # noqa: PTH111 -- where no shell has done it
     if Path(name).is_dir():
@@ -251,15 +256,6 @@ def _in_folder(folder: str) -> list[str]:
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         paths += [os.path.join(place, n) for n in sorted(names) if n.lower().endswith(ENDINGS)]  # noqa: PTH118 -- as it was given
     return paths
-
-
-def _piped_in(folder: Path) -> Path:
-    path = folder / "stdin.jsonl"
-    if sys.stdin.isatty():
-        complain("reading a session from the terminal; end it with Ctrl-D")
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
 
 
 def tell_passed_over(passed: Sequence[str]) -> None:
