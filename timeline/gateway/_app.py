@@ -109,7 +109,10 @@ class Served:
         except TooLargeError:
             return self._failed(_error(413, "request_too_large", "the request is too large"))
         except httpx2.TransportError as error:
-            message = _unreached(error)
+            advice = ""
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
+            message = f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
             log.warning("%s", message)
             return self._failed(_error(502, "api_error", message))
 
@@ -334,13 +337,6 @@ async def _whole(http: Request) -> bytes:
     if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
         raise TooLargeError
     return b"".join([chunk async for chunk in _incoming(http)])
-
-
-def _unreached(error: httpx2.TransportError) -> str:
-    advice = ""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
-    return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
 def _error(status: int, kind: str, message: str) -> JSONResponse:

@@ -323,17 +323,13 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     arguments = after[: heading.start()] if heading else after
     rest = after[heading.start() :] if heading else ""
     description = "\n\n".join(part.strip() for part in (before, rest) if part.strip())
-    return description, _arguments(arguments)
-
-
-def _arguments(section: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     depth, name = None, ""
-    for line in section.splitlines():
+    for line in arguments.splitlines():
         match = _ARGUMENT.match(line)
         if match and (depth is None or len(match[1]) <= depth):
             depth, name = len(match[1]), match[2]
             texts[name] = match[3].strip()
         elif name and line.strip():
             texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return texts
+    return description, texts

@@ -237,16 +237,12 @@ def _edited(value: Any) -> Iterator[list[str]]:
         elif isinstance(inner, list | tuple):
             waiting += cast("Sequence[Any]", inner)
         elif isinstance(inner, str) and PATCH in inner:
-            yield from _patched(inner)
-
-
-def _patched(patch: str) -> Iterator[list[str]]:
-    """The removed and context lines of each part of a patch."""
-    part: list[str] = []
-    for line in patch.split("\n"):
-        if line.startswith(PATCH_MARK):
+            # The removed and context lines of each part of a patch.
+            part: list[str] = []
+            for line in inner.split("\n"):
+                if line.startswith(PATCH_MARK):
+                    yield part
+                    part = []
+                elif line.startswith(("-", " ")):
+                    part.append(line[1:])
             yield part
-            part = []
-        elif line.startswith(("-", " ")):
-            part.append(line[1:])
-    yield part

@@ -133,7 +133,10 @@ class Collector:
             case BlockAppended():
                 self._appended(version, event)
             case RangeCompacted() | SummaryReplaced():
-                self._summarized(version, event)
+                start, cut = event.summary.start, event.summary.cut
+                count = sum(start <= row.version < cut for row in self.blocks)
+                row = summary_row(version, event, count)
+                self.summaries.append(row | {"call": len(self.calls)})
             case UsageRecorded():
                 self.usage.append(event)
                 self.savings = self.savings.plus(event)
@@ -255,12 +258,6 @@ class Collector:
                 full, size = bill.paid, event.input
             call = attrs.evolve(call, paid=bill.paid, full_paid=full, full=size)
         self.calls[-1] = call
-
-    def _summarized(self, version: int, event: RangeCompacted | SummaryReplaced) -> None:
-        start, cut = event.summary.start, event.summary.cut
-        count = sum(start <= row.version < cut for row in self.blocks)
-        row = summary_row(version, event, count)
-        self.summaries.append(row | {"call": len(self.calls)})
 
     def overview(self) -> dict[str, Any]:
         """What a page needs first: numbers and a few names, no texts."""

@@ -373,21 +373,17 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
                 return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
             return ""
         case ProviderPart():
-            return _provider_refusal(part.value, where, refuses)
-
-
-def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
-    kind: object = value.get("type")
-    taken = SENT[where] | TOLD if where == "result" else SENT[where]
-    if not isinstance(kind, str) or kind not in taken:
-        return misplaced("a content block", kind, taken)
-    if kind in TOLD:
-        return ""
-    content = plain(value)
-    source = obj(content.get("source"))
-    if source.get("type") == "base64" and not is_base64(source.get("data")):
-        return "its data is not base64"
-    return refuses("user", content)
+            kind: object = part.value.get("type")
+            taken = SENT[where] | TOLD if where == "result" else SENT[where]
+            if not isinstance(kind, str) or kind not in taken:
+                return misplaced("a content block", kind, taken)
+            if kind in TOLD:
+                return ""
+            content = plain(part.value)
+            source = obj(content.get("source"))
+            if source.get("type") == "base64" and not is_base64(source.get("data")):
+                return "its data is not base64"
+            return refuses("user", content)
 
 
 def _is_told(part: Part) -> bool:
@@ -809,7 +805,11 @@ def _content(block: Json) -> Hashable:
         case "image" if isinstance(block.get("source"), dict):
             return tuple(_strings(block["source"]))
         case _:
-            return _exact(_unmarked(block))
+            value = _unmarked(block)
+            try:
+                return msgspec.json.encode(value)
+            except UnicodeEncodeError:  # half a surrogate pair, from a truncation
+                return dumps(value, ensure_ascii=False)
 
 
 def _inner(content: str | Sequence[Json] | None) -> Hashable:
@@ -817,14 +817,6 @@ def _inner(content: str | Sequence[Json] | None) -> Hashable:
     if isinstance(content, str):
         return (("text", content),)
     return tuple((part.get("type"), _content(part)) for part in content or ())
-
-
-def _exact(value: object) -> str | bytes:
-    """The value as JSON, with its keys in their order."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, from a truncation
-        return dumps(value, ensure_ascii=False)
 
 
 def _strings(source: Json) -> Iterator[tuple[str, str]]:

@@ -570,7 +570,12 @@ def _check_dialogue(
         seen.add(use.id)
     for before, after in pairwise([_NOTHING, *turns, _NOTHING]):
         _check_answers(before, after, findings)
-    _check_thinking_first(turns, thinking, findings)
+    # In manual thinking mode, check that the message whose calls are answered begins with thinking.
+    calling = next((turn for turn in turns[:-3:-1] if turn.role == "assistant"), _NOTHING)
+    is_manual = fields(thinking).get("type") == "enabled"
+    if is_manual and calling.uses and calling.first not in THINKING_TYPES:
+        place = f"{calling.place}.content.0"
+        findings.add(Rule.THINKING_FIRST, place, calling.first, field="type")
 
 
 def _check_ends(
@@ -632,15 +637,6 @@ def _check_answers(before: _Message, after: _Message, findings: Findings) -> Non
             findings.add(Rule.TOOL_USE_UNANSWERED, use.place, use.id)
     if after.role == "assistant" and after.last in THINKING_TYPES:
         findings.add(Rule.THINKING_LAST, after.place)
-
-
-def _check_thinking_first(turns: Sequence[_Message], thinking: object, findings: Findings) -> None:
-    """In manual thinking mode, check that the message whose calls are answered begins with thinking."""
-    calling = next((turn for turn in turns[:-3:-1] if turn.role == "assistant"), _NOTHING)
-    is_manual = fields(thinking).get("type") == "enabled"
-    if is_manual and calling.uses and calling.first not in THINKING_TYPES:
-        place = f"{calling.place}.content.0"
-        findings.add(Rule.THINKING_FIRST, place, calling.first, field="type")
 
 
 # Rules for the whole request.

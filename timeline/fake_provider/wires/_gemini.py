@@ -95,9 +95,16 @@ def message(outgoing: Outgoing) -> Json:
         "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
         "index": 0,
     }
+    step, output = outgoing.step, answer.output_tokens
+    cached = {"cachedContentTokenCount": step.read} if step.read else {}
     return {
         "candidates": [candidate],
-        "usageMetadata": _usage(outgoing),
+        "usageMetadata": {
+            "promptTokenCount": step.total,
+            **cached,
+            "candidatesTokenCount": output,
+            "totalTokenCount": step.total + output,
+        },
         "modelVersion": outgoing.model.name,
         "responseId": outgoing.id,
     }
@@ -190,17 +197,6 @@ def _streamed(part: Json) -> Iterator[Json]:
     yield from ({"text": piece, **flags} for piece in pieces(part["text"]))
     if SHAPE.seal in part:
         yield {"text": "", SHAPE.seal: part[SHAPE.seal]}
-
-
-def _usage(outgoing: Outgoing) -> Json:
-    step, output = outgoing.step, outgoing.answer.output_tokens
-    cached = {"cachedContentTokenCount": step.read} if step.read else {}
-    return {
-        "promptTokenCount": step.total,
-        **cached,
-        "candidatesTokenCount": output,
-        "totalTokenCount": step.total + output,
-    }
 
 
 def tools_of(request: Json) -> Iterator[tuple[str, Json]]:
