@@ -1,6 +1,6 @@
 """foldline's own export: a header line, then the events of one timeline as they are stored."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 import attrs
@@ -84,6 +84,12 @@ def _read_session(source: Source) -> Session:
     reader = _Reader()
     for _, record in source.records[1:]:
         reader.event(msgspec.json.encode(record))
+    cut_off: list[Notice] = []
+    if _FIRST in header:  # versions in its events then differ from those after an import
+        text = (
+            f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
+        )
+        cut_off.append(Notice(line=1, text=text))
     items = tuple(clocked([item for stretch in reader.stretches for item in stretch.items()]))
     return Session(
         name=string(header.get("timeline")) or source.name,
@@ -92,20 +98,11 @@ def _read_session(source: Source) -> Session:
         window=reader.window,
         items=items,
         aside=tuple(reader.aside),
-        notices=(*source.notices, *_cut_off(header)),
+        notices=(*source.notices, *cut_off),
     )
 
 
 FOLDLINE = Importer(NAME, _looks, _read_session)
-
-
-def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
-    """A notice if the export lacks the oldest events: versions in its events then differ from those after an import."""
-    if _FIRST in header:
-        text = (
-            f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
-        )
-        yield Notice(line=1, text=text)
 
 
 @attrs.define

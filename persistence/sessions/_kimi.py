@@ -82,7 +82,12 @@ class _Reader:
                 self._at_work = False
                 self.builder.tick(at)
             case "content.part":
-                _add(self._step(event), obj(event.get("part")))
+                step, part = self._step(event), obj(event.get("part"))
+                if part.get("type") == "text":
+                    step.say(string(part.get("text")))
+                elif part.get("type") == "think":
+                    thought = string(part.get("think"))
+                    step.think({"type": "reasoning_content", "reasoning_content": thought})
                 self.builder.tick(at)
             case "tool.call":
                 name, call_id = string(event.get("name")), string(event.get("toolCallId"))
@@ -106,17 +111,6 @@ class _Reader:
             response.model = self._model
             self._steps[step] = response
         return self._steps[step]
-
-
-def _add(response: Stretch, part: Json) -> None:
-    match part.get("type"):
-        case "text":
-            response.say(string(part.get("text")))
-        case "think":
-            thought = string(part.get("think"))
-            response.think({"type": "reasoning_content", "reasoning_content": thought})
-        case _:
-            pass
 
 
 def _returned(result: Json, line: int) -> Returned:

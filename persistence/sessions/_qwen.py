@@ -1,7 +1,5 @@
 """Qwen Code's chats: Gemini's contents in a tree of records; several records with one id may be one response."""
 
-from collections.abc import Iterator
-
 from msgspec.structs import replace
 
 from blocks.formats import (
@@ -77,8 +75,12 @@ def _add(builder: Builder, number: int, record: Json) -> None:
                 response.usage = replace(used, model=response.model, response=response.id)
             builder.tick(at)
         case "tool_result":
-            for returned in _results(record, number):
-                builder.result(*returned, at)
+            call = obj(record.get("toolCallResult"))
+            for result in _content(record, "user"):
+                if isinstance(result, Result):
+                    is_error = result.is_error or call.get("status") == "error"
+                    returned = Returned(parts=result.parts, is_error=is_error, line=number)
+                    builder.result(result.call_id or string(call.get("callId")), returned, at)
         case _:
             pass  # titles, rewinds, compressions: the session keeps the whole history
 
@@ -86,12 +88,3 @@ def _add(builder: Builder, number: int, record: Json) -> None:
 def _content(record: Json, role: str) -> tuple[Content, ...]:
     fields = {**obj(record.get("message")), "role": role}
     return tuple(c for message in messages_in(fields, "gemini") for c in message.content)
-
-
-def _results(record: Json, line: int) -> Iterator[tuple[str, Returned]]:
-    call = obj(record.get("toolCallResult"))
-    for result in _content(record, "user"):
-        if isinstance(result, Result):
-            is_error = result.is_error or call.get("status") == "error"
-            returned = Returned(parts=result.parts, is_error=is_error, line=line)
-            yield result.call_id or string(call.get("callId")), returned

@@ -276,7 +276,9 @@ def _read(recordings: Sequence[Recording], wanted: Choice) -> tuple[list[Billed]
                 passed.append(str(error))
                 continue
             if recording.is_helper and session.id:
-                helpers[session.id] += _usages(session)
+                used = [(call.usage, call.at) for call in session.calls]
+                helpers[session.id] += [replace(usage, at=at) for usage, at in used if usage]
+                helpers[session.id] += session.aside
                 owners[recording.path] = session.id
             else:
                 billed += _billed(recording, session, helpers.pop(session.id, ()), wanted)
@@ -299,14 +301,6 @@ def _billed(
         spent = spending_of(session, helpers, wanted.call)
         if spent.bill.found:
             yield Billed.of(named, session, spent)
-
-
-def _usages(session: Session) -> Iterable[UsageRecorded]:
-    """The usage of all calls of a sub-agent, with their times."""
-    for each in session.calls:
-        if each.usage:
-            yield replace(each.usage, at=each.at)
-    yield from session.aside
 
 
 # Adding up

@@ -513,7 +513,14 @@ def _tell_hits(query: str, hits: Sequence[Hit]) -> None:
         console.print(f"nothing matches {query!r}")
         return
     if console.width >= HITS_TABLE_COLUMNS:
-        console.print(_hits_table(hits))
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("timeline", overflow="fold")
+        table.add_column("when", no_wrap=True)
+        table.add_column("path and text", overflow="fold", ratio=1)
+        for hit in hits:
+            text = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
+            table.add_row(hit.timeline, when(hit.at), text)
+        console.print(table)
     else:
         for hit in hits:
             where = Text(line(f"{hit.timeline}  {when(hit.at)}"), style="bold")
@@ -522,17 +529,6 @@ def _tell_hits(query: str, hits: Sequence[Hit]) -> None:
             console.print(Text("  ") + _marked(hit), overflow="fold")
             console.print()
     console.print(plural(len(hits), "hit"), style="dim")
-
-
-def _hits_table(hits: Sequence[Hit]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("timeline", overflow="fold")
-    table.add_column("when", no_wrap=True)
-    table.add_column("path and text", overflow="fold", ratio=1)
-    for hit in hits:
-        text = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
-        table.add_row(hit.timeline, when(hit.at), text)
-    return table
 
 
 def _marked(hit: Hit) -> Text:

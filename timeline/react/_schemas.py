@@ -168,7 +168,12 @@ def _by_msgspec(parameters: Sequence[Parameter], others: frozenset[str]) -> Read
     """The parameters as fields of a struct. `others` are names that are read elsewhere."""
     fields = [_field(each) for each in parameters]
     made = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
-    _check_defaults(parameters)
+    for each in parameters:
+        if isinstance(each.default, _PLAIN):
+            try:
+                msgspec.convert(each.default, each.type, dec_hook=_special)
+            except msgspec.ValidationError as error:
+                raise TypeError(f"the default of parameter {each.name}: {error}") from None
     kinds = [each.type for each in parameters]
     shapes, definitions = msgspec.json.schema_components(
         kinds, schema_hook=_shape, ref_template="#/$defs/{name}"
@@ -190,16 +195,6 @@ def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
     if isinstance(parameter.default, _PLAIN):
         return parameter.name, parameter.type, parameter.default
     return parameter.name, parameter.type | msgspec.UnsetType, msgspec.UNSET
-
-
-def _check_defaults(parameters: Iterable[Parameter]) -> None:
-    """Refuse a default that its own type does not allow."""
-    for each in parameters:
-        if isinstance(each.default, _PLAIN):
-            try:
-                msgspec.convert(each.default, each.type, dec_hook=_special)
-            except msgspec.ValidationError as error:
-                raise TypeError(f"the default of parameter {each.name}: {error}") from None
 
 
 def _converted(value: object, kind: Any) -> Any:

@@ -120,15 +120,13 @@ class RequestTexts:
 
     def of(self, rendered: Rendered) -> str:
         """The text of system prompt and messages, each block on lines of its own; without thinking and tools."""
-        return "\n".join(self._texts(rendered))
-
-    def _texts(self, rendered: Rendered) -> Iterator[str]:
-        provider = rendered.provider
+        provider, texts = rendered.provider, list[str]()
         for _, content in provider.contents(rendered.system, (), rendered.messages):
             cached = self._block_texts.get(id(content))
             if cached is None or cached[0] is not content:
                 cached = self._block_texts[id(content)] = content, provider.text(content)
-            yield cached[1]
+            texts.append(cached[1])
+        return "\n".join(texts)
 
 
 @attrs.define
@@ -269,13 +267,12 @@ class _Past:
         """Which names and lines of the past a response writes again."""
         lines = sorted(_lines_written(response) & self.lines.keys())
         last = {line: self.lines[line] for line in lines}
-        return _Call(tuple(self._uses(response)), last, tuple(self.rules))
-
-    def _uses(self, response: Sequence[Block]) -> Iterator[_Use]:
         written = set[str]().union(*(rare_names(_written(block)) for block in response))
+        uses = list[_Use]()
         for name in sorted(written & self.places.keys()):
             places = self.places[name]
-            yield _Use(name, len(places), self.calls[places[-1]])
+            uses.append(_Use(name, len(places), self.calls[places[-1]]))
+        return _Call(tuple(uses), last, tuple(self.rules))
 
     def needs(self, number: int, call: _Call) -> Needs:
         """The names and lines that a call wrote again, without those that are common in the session."""

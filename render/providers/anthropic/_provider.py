@@ -356,7 +356,9 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
     """The content block of a part; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if refusal(part, where, refuses) or _is_told(part):
+    if refusal(part, where, refuses) or (
+        isinstance(part, ProviderPart) and part.value.get("type") in TOLD
+    ):
         return {"type": "text", "text": _named(part)}
     return plain(part.value) if isinstance(part, ProviderPart) else _source(part)
 
@@ -384,10 +386,6 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
             if source.get("type") == "base64" and not is_base64(source.get("data")):
                 return "its data is not base64"
             return refuses("user", content)
-
-
-def _is_told(part: Part) -> bool:
-    return isinstance(part, ProviderPart) and part.value.get("type") in TOLD
 
 
 def _named(part: Part) -> str:
