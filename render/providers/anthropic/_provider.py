@@ -216,7 +216,7 @@ class Encoding:
         notices: list[str] = []
         said = list(self._said(group, notices))
         heard = [self._result(answer) for answer in returned(group, notices)]
-        replied = bool(heard) or not said or is_resumable(said)
+        replied = bool(heard) or not said or said[-1][1].get("type") in _RESUMABLE
         if self.thinking_leads and _lacks_lead(group, said):
             said = [each for each in said if each[1].get("type") != "tool_use"]
             heard = list(_as_texts(group, heard))
@@ -457,11 +457,6 @@ def is_own(block: OpaqueBlock, content: Json) -> bool:
 def is_replayed(content: Json, refuses: Refuses) -> bool:
     """Whether the provider accepts this block again."""
     return content.get("type") in REPLAYED and not refuses("assistant", content)
-
-
-def is_resumable(contents: Sequence[Numbered]) -> bool:
-    """Whether an answer ends in the provider's own work, which it will continue."""
-    return bool(contents) and contents[-1][1].get("type") in _RESUMABLE
 
 
 def paired(
