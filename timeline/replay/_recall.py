@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import fmean
 from string import ascii_letters
-from typing import Final, Self
+from typing import Final
 
 import attrs
 
@@ -136,11 +136,6 @@ class RecallMeter:
     needs: tuple[Needs, ...]
     measured: list[CallRecall] = attrs.field(init=False, factory=list[CallRecall])
 
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Start measuring this session."""
-        return cls(needs_of(session))
-
     def measure(self, call: int, text: str) -> None:
         """Measure how much of what the response of this call used its request had, given by its text."""
         self.measured.append(recall_of(self.needs[call], text))
@@ -149,7 +144,7 @@ class RecallMeter:
     def recall(self) -> Recall:
         """The means over the calls measured."""
         means = {
-            field.name: _mean(getattr(call, field.name) for call in self.measured)
+            field.name: mean(getattr(call, field.name) for call in self.measured)
             for field in attrs.fields(Recall)
         }
         return Recall(**means)
@@ -157,7 +152,7 @@ class RecallMeter:
     @property
     def rules(self) -> float | None:
         """The mean share of the user's own texts; None if none was measured."""
-        return _mean(call.rules for call in self.measured)
+        return mean(call.rules for call in self.measured)
 
 
 def recall_of(needs: Needs, text: str) -> CallRecall:
@@ -191,7 +186,8 @@ def _share(shares: Sequence[float]) -> float | None:
     return sum(shares) / len(shares) if shares else None
 
 
-def _mean(shares: Iterable[float | None]) -> float | None:
+def mean(shares: Iterable[float | None]) -> float | None:
+    """The mean of the shares that were measured; None if none was."""
     defined = [share for share in shares if share is not None]
     return round(fmean(defined), DIGITS) if defined else None
 
