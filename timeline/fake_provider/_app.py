@@ -19,9 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from render import Json, Model
 from timeline.fake_provider._provider import Exchange, FakeProvider, HttpRequest
-from timeline.fake_provider._reply import ApiError, Fault
+from timeline.fake_provider._reply import ApiError, Fault, invalid
 from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
-from timeline.fake_provider.wires._anthropic import invalid
 
 CODEX: Final = "/backend-api/codex"
 """The prefix of the paths, in place of `/v1`."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from render import Json, Model
-from timeline.fake_provider._reply import ApiError, Draft, overlong
+from timeline.fake_provider._reply import ApiError, Draft, invalid, overlong
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._openai import invalid, key_error, refusal, rule_error
+from timeline.fake_provider.wires._openai import key_error, refusal, rule_error
 from timeline.fake_provider.wires._wire import (
     Outgoing,
     Purpose,
