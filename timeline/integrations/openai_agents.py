@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
-from msgspec.structs import replace
 
 from blocks import (
     AlreadyRecordedError,
@@ -17,9 +16,6 @@ from blocks import (
     AssistantThinking,
     Block,
     BlockAppended,
-    BlockId,
-    BlocksHidden,
-    BlocksRestored,
     CallId,
     DocumentPart,
     ImagePart,
@@ -37,9 +33,10 @@ from blocks import (
     UserPrompt,
     UserSteer,
     text_of,
+    withheld_after,
 )
 from blocks.formats import client_call, client_result, obj, spelled
-from render import Json, Rendered
+from render import Json, Rendered, stand_in
 from timeline import AsyncTimeline
 from timeline.integrations._conversation import lacking
 
@@ -281,18 +278,14 @@ _TAG: Final = "provider.openai."
 
 def _items_of(log: Sequence[Recorded]) -> Iterator[Json]:
     """The items of a conversation, as they were given."""
-    hidden: dict[BlockId, str] = {}
-    for _, event in log:
-        if isinstance(event, BlocksHidden) and event.reason == "requested":
-            hidden |= {each.block: each.replacement for each in event.hidden}
-        elif isinstance(event, BlocksRestored):
-            hidden = {name: text for name, text in hidden.items() if name not in event.blocks}
+    withheld = withheld_after(log)
     calls: dict[CallId, ToolCall] = {}
     for block in (event.block for _, event in log if isinstance(event, BlockAppended)):
-        shown = block if (text := hidden.get(block.id)) is None else _replaced(block, text)
+        hidden = withheld.get(block.id)
+        shown = stand_in(block, hidden.replacement) if hidden else block
         if isinstance(shown, ToolCall):
             calls[shown.call_id] = shown
-        item = _returned(shown, calls) if isinstance(shown, ToolResult) else shown and _item(shown)
+        item = _returned(shown, calls) if isinstance(shown, ToolResult) else _item(shown)
         own = getattr(block, "response", "") != block.source and block.source
         if item:
             yield {**item, **({"id": own} if own else {})}
@@ -344,23 +337,6 @@ def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:
 
 def _is_custom(call: ToolCall) -> bool:
     return bool(call.provider.get("type") == "custom")
-
-
-def _replaced(block: Block, text: str) -> Block | None:
-    """What is shown of a block that is hidden on request."""
-    match block:
-        case ToolCall():
-            return replace(block, input={"hidden": text}, provider={})
-        case ToolResult():
-            return replace(block, parts=(TextPart(text=text),))
-        case AssistantCompletion() | SystemMessage():
-            return replace(block, text=text)
-        case UserPrompt() | UserSteer() | UserFollowup():
-            return replace(block, text=text, parts=())
-        case UserAttachment():
-            return replace(block, part=TextPart(text=text))
-        case _:
-            return None
 
 
 def _content(part: Part) -> Json:
