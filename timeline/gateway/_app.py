@@ -5,7 +5,7 @@ import hmac
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import httpx2
@@ -409,7 +409,6 @@ def error_in(data: bytes) -> tuple[str, str]:
 
 def _json(data: bytes) -> Json:
     try:
-        value: Any = msgspec.json.decode(data)
+        return obj(msgspec.json.decode(data))
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return cast("Json", value) if isinstance(value, dict) else {}

@@ -12,6 +12,7 @@ import attrs
 import msgspec
 
 from blocks import clean_json
+from blocks.formats import obj
 from render import Json
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
@@ -80,7 +81,7 @@ class Requests:
             yield from seen[1]
 
     def _item(self, name: str, item: object) -> Iterator[Placed]:
-        fields = cast("Json", item if isinstance(item, dict) else {})
+        fields = obj(item)
         inner = next((key for key in _INNER if isinstance(fields.get(key), list)), None)
         if inner is None:
             yield self._piece(name, cast("object", item))
