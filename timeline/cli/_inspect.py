@@ -560,7 +560,7 @@ def stats(options: Values) -> int:
     headline = bill.headline()
     if (saved := reduce(Savings.plus, usage, Savings())).calls:
         headline += f"; {saved.verdict()}"
-    counts = {"timeline": options.id, **_counts(log, usage)}
+    counts: dict[str, Any] = {"timeline": options.id, **_counts(log, usage)}
     if options.json:
         print_json({**counts, "recorded_bill": {**bill.to_json(), "headline": headline}})
     else:

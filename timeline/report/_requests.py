@@ -84,7 +84,7 @@ class Requests:
         fields = obj(item)
         inner = next((key for key in _INNER if isinstance(fields.get(key), list)), None)
         if inner is None:
-            yield self._piece(name, cast("object", item))
+            yield self._piece(name, item)
             return
         yield self._piece(f"{name}/{inner}", {k: v for k, v in fields.items() if k != inner})
         for part in cast("list[object]", fields[inner]):
