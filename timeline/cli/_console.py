@@ -9,7 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Final, TextIO, cast
+from functools import partial
+from typing import Any, Final, TextIO, cast
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +22,7 @@ from blocks import clean_json
 from render import Model
 from timeline._models import guess_about
 from timeline.cli._options import Values
-from timeline.cli._terminal import DONE, line, say, unguarded, visible
+from timeline.cli._terminal import DONE, Changed, line, say, unguarded, visible
 
 PIPE_COLUMNS: Final = 200
 """The width of output into a pipe or a file, unless `COLUMNS` is set."""
@@ -55,27 +56,14 @@ class Screen(Console):
             yield segment if control else Segment(visible(text), style)
 
 
-class Unpadded:
-    """A pipe or a file to which tables are written without the blanks that fill their lines."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        self.stream.write(_PADDING.sub("", text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 def screen(stream: TextIO | None = None) -> Console:
     """A console on standard output, or on another stream."""
     console = Screen(file=unguarded(stream or sys.stdout))
     if not console.is_terminal:
         columns = os.environ.get("COLUMNS", "")
         console.width = int(columns) if columns.isdecimal() and int(columns) else PIPE_COLUMNS
-        console.file = cast("TextIO", Unpadded(console.file))
+        # without the blanks that fill the lines of tables
+        console.file = cast("TextIO", Changed(console.file, partial(_PADDING.sub, "")))
     return console
 
 

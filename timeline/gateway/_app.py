@@ -86,7 +86,8 @@ class Served:
 
     async def relay(self, http: Request) -> Response:
         """Forward a request, rendered if possible; return the provider's response."""
-        if _is_browser(http):
+        is_page = "text/html" in http.headers.get("accept", "")  # as only a browser asks for it
+        if http.method == "GET" and http.scope["path"] == "/" and is_page:
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
             return self._failed(refused)
@@ -279,12 +280,6 @@ class _Door:
 _OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
 """A request header: answers come uncompressed, so that their usage can be read while they stream."""
-
-
-def _is_browser(http: Request) -> bool:
-    """Whether the request comes from a browser that opens the gateway's root page."""
-    is_page = "text/html" in http.headers.get("accept", "")
-    return http.method == "GET" and http.scope["path"] == "/" and is_page
 
 
 def _path(http: Request) -> str:

@@ -202,7 +202,8 @@ class Collector:
         self._views.clear()
         points = [point.version for point in rendered.cache_points]
         self._note_contents(view, context)
-        self.requests.add(_request(rendered), points)
+        parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
+        self.requests.add(rendered.provider.request(*parts), points)
 
     def _in_the_cache(self, at: float, step: CacheStep) -> UsageRecorded:
         """What a provider would report of a simulated call."""
@@ -384,11 +385,6 @@ def _folded(view: View, version: int, event: Event) -> View:
     if isinstance(event, RangeCompacted):
         return commit(attrs.evolve(view, version=version - 1), event)
     return fold(view, [(version, event)])
-
-
-def _request(rendered: Rendered) -> dict[str, Any]:
-    parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
-    return rendered.provider.request(*parts)
 
 
 # The calls: the tokens and cost of each request, billed or simulated, and the decisions before it
