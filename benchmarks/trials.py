@@ -116,8 +116,7 @@ class Bench:
             results = list[ReplayResult]()
             for result in pool.map(replayed, jobs):
                 results.append(result)
-                if progress:
-                    progress(len(results), len(jobs))
+                progress(len(results), len(jobs))
         count = len(self.sessions)
         rows = [results[at * count : (at + 1) * count] for at in range(len(candidates))]
         pressed = [at for at in range(count) if rows[0][at].recall.far is not None]

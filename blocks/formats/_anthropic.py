@@ -178,20 +178,17 @@ class AnthropicStream:
             block["citations"] = [*objs(block.get("citations")), delta["citation"]]
 
     def response(self) -> Json | None:
-        content = [self._whole(index) for index in sorted(self._blocks) if self._is_whole(index)]
+        content: list[Json] = []
+        for index, block in sorted(self._blocks.items()):
+            if index in self._done or block.get("type") == "text":
+                text = self._inputs.get(index)
+                content.append(block if text is None else {**block, "input": _parsed(text)})
         message = {**self._message, "content": content}
         return message if content or message.get("usage") else None
 
     @property
     def is_over(self) -> bool:
         return bool(self._message.get("stop_reason"))
-
-    def _is_whole(self, index: int) -> bool:
-        return index in self._done or self._blocks[index].get("type") == "text"
-
-    def _whole(self, index: int) -> Json:
-        block = self._blocks[index]
-        return {**block, "input": _parsed(self._inputs[index])} if index in self._inputs else block
 
 
 def _parsed(text: str) -> Any:

@@ -70,14 +70,6 @@ def gemini_field(fields: Json, name: str) -> Any:
     return value
 
 
-def _rest(fields: Json) -> Json:
-    """A part with REST names for its fields and theirs; names further inside are the application's own data."""
-    return {
-        name: _named(cast("Json", value)) if isinstance(value, dict) else value
-        for name, value in _named(fields).items()
-    }
-
-
 def _named(fields: Json) -> Json:
     known = known_fields(fields)
     return {_HUMP.sub(lambda found: found[1].upper(), name): known[name] for name in known}
@@ -137,7 +129,11 @@ def said(part: Json) -> Content | None:
             input=tool_input(called.get("args")),
             provider=seal,
         )
-    value = _rest(part)
+    # REST names for its fields and theirs; names further inside are the application's own data
+    value = {
+        name: _named(cast("Json", value)) if isinstance(value, dict) else value
+        for name, value in _named(part).items()
+    }
     if value.keys() <= {SIGNATURE, "thought"}:
         return Thought(value={"text": "", **seal}) if sealed else None
     return Verbatim(value=value, vendor=VENDOR)

@@ -73,25 +73,21 @@ def _spoken(message: Json) -> Iterator[Content]:
     vendor = string(obj(message.get("response_metadata")).get("model_provider"))
     for item in as_sent(message):
         if kind_of(obj(item)) not in _CALLS:
-            yield from _said(item, vendor)
+            block = obj(item)
+            if vendor == _GOOGLE:
+                yield from _told(item)
+            elif kind_of(block) in _THINKING:
+                yield Thought(value=block, source=string(block.get("id")))
+            elif block.get("type") == "message":
+                yield from _responses.said_in(block)
+            elif vendor != "anthropic":
+                yield from _chat.said(item)
+            elif (found := _anthropic.said(item)) is not None:
+                yield found
         elif (call := _asked(item, asked, is_alone=not calls)) is not None:
             calls = [other for other in calls if other.call_id != call.call_id]
             yield call
     yield from calls
-
-
-def _said(item: Any, vendor: str) -> Iterator[Content]:
-    block = obj(item)
-    if vendor == _GOOGLE:
-        yield from _told(item)
-    elif kind_of(block) in _THINKING:
-        yield Thought(value=block, source=string(block.get("id")))
-    elif block.get("type") == "message":
-        yield from _responses.said_in(block)
-    elif vendor != "anthropic":
-        yield from _chat.said(item)
-    elif (found := _anthropic.said(item)) is not None:
-        yield found
 
 
 def _told(item: Any) -> Iterator[Content]:

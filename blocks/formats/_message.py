@@ -595,16 +595,12 @@ def _image(block: Json) -> Part:
 def _document(block: Json) -> Part:
     """A document of Anthropic."""
     source = obj(block.get("source"))
-    if _is_cited(block, source):
+    # content blocks and citations are more than our parts can represent
+    if source.get("type") == "content" or obj(block.get("citations")).get("enabled"):
         return ProviderPart(value=block)
     if string(source.get("type")) == "text":
         return TextPart(text=string(source.get("data")))
     return _file({**source, "name": block.get("title")}, block)
-
-
-def _is_cited(block: Json, source: Json) -> bool:
-    """Whether it has more than its content, which our parts cannot represent: citations, or content blocks."""
-    return source.get("type") == "content" or bool(obj(block.get("citations")).get("enabled"))
 
 
 def _any_file(block: Json) -> Part:

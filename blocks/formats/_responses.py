@@ -73,7 +73,15 @@ def read(item: Json) -> Iterator[Message]:
     """The item as a message; items that only the provider reads are kept verbatim."""
     own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
-        yield from _message(item, own)
+        content = item.get("content")
+        match dialogue(item.get("role")):
+            case "assistant":
+                yield Message(role="assistant", content=tuple(said_in(item)))
+            case "tool" | None:
+                pass
+            case role:
+                title = string(item.get("role")) if role == "system" else ""
+                yield Message(role=role, id=own, content=parts_of(content), title=title)
     elif kind in RESPONSES_SHAPE.calls.values():
         yield Message(role="tool", id=own, content=(result(item),))
     else:
@@ -83,18 +91,6 @@ def read(item: Json) -> Iterator[Message]:
 def _id(item: Json) -> str:
     own = string(item.get("id"))
     return "" if own == _NO_ID else own
-
-
-def _message(item: Json, own: str) -> Iterator[Message]:
-    content = item.get("content")
-    match dialogue(item.get("role")):
-        case "assistant":
-            yield Message(role="assistant", content=tuple(said_in(item)))
-        case "tool" | None:
-            pass
-        case role:
-            title = string(item.get("role")) if role == "system" else ""
-            yield Message(role=role, id=own, content=parts_of(content), title=title)
 
 
 def said_in(item: Json) -> Iterator[Content]:
@@ -109,29 +105,19 @@ def spoken(item: Json) -> Content:
     if kind in CLIENT_TOOLS:
         return _client_call(item, kind)
     if kind in RESPONSES_SHAPE.calls:
+        raw = item.get("input")  # of a custom tool: text, even if it looks like JSON
+        custom = {"type": "custom"} if isinstance(raw, str) else {}
+        attached = known_fields({key: item.get(key) for key in ("caller", "namespace")})
         return Call(
             call_id=string(item.get("call_id")),
             name=string(item.get("name")),
-            input=_call_input(item),
-            provider=_attached(item),
+            input=tool_input(item.get("arguments")) if raw is None else {"input": raw},
+            provider={**custom, **attached, **written(item.get("arguments"))},
             source=own,
         )
     if kind in RESPONSES_SHAPE.thinking:
         return Thought(value=item, source=own)
     return Verbatim(value=item, vendor=OPENAI, source=own)
-
-
-def _call_input(item: Json) -> Json:
-    """The input of a call; for a custom tool this is raw text, even if it looks like JSON."""
-    raw = item.get("input")
-    return tool_input(item.get("arguments")) if raw is None else {"input": raw}
-
-
-def _attached(item: Json) -> Json:
-    """Data that the provider needs back with a call."""
-    fields = known_fields({key: item.get(key) for key in ("caller", "namespace")})
-    custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
-    return {**custom, **fields, **written(item.get("arguments"))}
 
 
 def result(item: Json) -> Result:

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 import attrs
 import msgspec
@@ -301,15 +301,11 @@ def numbered(items: Iterable[Item]) -> Iterator[Item]:
         blocks: list[Block] = []
         for block in item.blocks:
             n += 1
-            blocks.append(_placed(block, BlockId(f"b{n}"), item.at))
+            begins = {"started_at": item.at} if isinstance(block, TurnHeader) else {}
+            blocks.append(
+                msgspec.structs.replace(cast("Any", block), id=BlockId(f"b{n}"), **begins)
+            )
         yield attrs.evolve(item, blocks=tuple(blocks))
-
-
-def _placed(block: Any, block_id: BlockId, at: float) -> Block:
-    if isinstance(block, TurnHeader):
-        return msgspec.structs.replace(block, id=block_id, started_at=at)
-    placed: Block = msgspec.structs.replace(block, id=block_id)
-    return placed
 
 
 # The builder.

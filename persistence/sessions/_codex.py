@@ -88,9 +88,17 @@ class _Reader:
     def item(self, number: int, item: Json, at: float | None) -> None:
         match item.get("type"):
             case "message" if item.get("role") != "assistant":
-                self._message(item, at)
+                parts = parts_of(item.get("content"))
+                if item.get("role") == "user":
+                    self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+                else:
+                    self.builder.operator(parts, at, string(item.get("role")))
+                self._close()
             case "reasoning":
-                self._reason(item)
+                if self._open:
+                    self._open.think(item)
+                else:
+                    self._thoughts.append(item)
             case _:
                 for message in messages_in(item, "openai.responses"):
                     for content in message.content:
@@ -120,20 +128,6 @@ class _Reader:
                 self._in_task, self._at_work = False, False
             case _:
                 pass  # only for display
-
-    def _message(self, item: Json, at: float | None) -> None:
-        parts = parts_of(item.get("content"))
-        if item.get("role") == "user":
-            self.builder.user(parts, at, "steer" if self._at_work else "prompt")
-        else:
-            self.builder.operator(parts, at, string(item.get("role")))
-        self._close()
-
-    def _reason(self, item: Json) -> None:
-        if self._open:
-            self._open.think(item)
-        else:
-            self._thoughts.append(item)
 
     def _response(self) -> Stretch:
         if self._open is None:

@@ -93,7 +93,19 @@ class _Reader:
             case "assistant.reasoning":
                 self._thoughts.append(string(data.get("content")))
             case "assistant.message":
-                self._respond(data)
+                response_id = string(data.get("apiCallId")) or string(data.get("messageId"))
+                response = self.builder.response(response_id)
+                response.model = string(data.get("model")) or self._model
+                thought = string(data.get("reasoningText")) or "".join(self._thoughts)
+                self._thoughts = []
+                if thought:
+                    response.reason(thought, string(data.get("reasoningOpaque")))
+                response.say(string(data.get("content")))
+                requests = objs(data.get("toolRequests"))
+                for request in requests:
+                    call_id, name = string(request.get("toolCallId")), string(request.get("name"))
+                    self.builder.call(response, call_id, name, tool_input(request.get("arguments")))
+                self._at_work = bool(requests)
                 self.builder.tick(at)
             case "tool.execution_complete":
                 returned = _returned(data, number)
@@ -102,21 +114,6 @@ class _Reader:
                 self._at_work = False
             case _:
                 pass  # hooks, beginnings, ends, and events only for display
-
-    def _respond(self, data: Json) -> None:
-        response_id = string(data.get("apiCallId")) or string(data.get("messageId"))
-        response = self.builder.response(response_id)
-        response.model = string(data.get("model")) or self._model
-        thought = string(data.get("reasoningText")) or "".join(self._thoughts)
-        self._thoughts = []
-        if thought:
-            response.reason(thought, string(data.get("reasoningOpaque")))
-        response.say(string(data.get("content")))
-        requests = objs(data.get("toolRequests"))
-        for request in requests:
-            call_id, name = string(request.get("toolCallId")), string(request.get("name"))
-            self.builder.call(response, call_id, name, tool_input(request.get("arguments")))
-        self._at_work = bool(requests)
 
 
 def _returned(data: Json, line: int) -> Returned:

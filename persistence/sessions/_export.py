@@ -1,6 +1,6 @@
 """foldline's own export: a header line, then the events of one timeline as they are stored."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 import attrs
@@ -84,6 +84,12 @@ def _read_session(source: Source) -> Session:
     reader = _Reader()
     for _, record in source.records[1:]:
         reader.event(msgspec.json.encode(record))
+    cut_off: list[Notice] = []
+    if _FIRST in header:  # versions in its events then differ from those after an import
+        text = (
+            f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
+        )
+        cut_off.append(Notice(line=1, text=text))
     items = tuple(clocked([item for stretch in reader.stretches for item in stretch.items()]))
     return Session(
         name=string(header.get("timeline")) or source.name,
@@ -92,20 +98,11 @@ def _read_session(source: Source) -> Session:
         window=reader.window,
         items=items,
         aside=tuple(reader.aside),
-        notices=(*source.notices, *_cut_off(header)),
+        notices=(*source.notices, *cut_off),
     )
 
 
 FOLDLINE = Importer(NAME, _looks, _read_session)
-
-
-def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
-    """A notice if the export lacks the oldest events: versions in its events then differ from those after an import."""
-    if _FIRST in header:
-        text = (
-            f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
-        )
-        yield Notice(line=1, text=text)
 
 
 @attrs.define
@@ -123,24 +120,21 @@ class _Reader:
     def event(self, data: bytes) -> None:
         event = decode_event(data)
         if isinstance(event, BlockAppended) and not isinstance(event.block, RangeSummary):
-            self._append(event)
+            block = event.block
+            anonymous = isinstance(block, AssistantBlock) and not block.response
+            if isinstance(block, AssistantBlock) and not (
+                anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
+            ):
+                response_id = block.response or (self._anonymous and self.stretches[-1].id)
+                self._response(
+                    str(response_id or f"r{len(self.stretches)}"), block.turn
+                ).blocks.append(block)
+            else:
+                self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
+            self._anonymous = anonymous
         elif isinstance(event, UsageRecorded):
             self._use(event)
         self._clock = max(self._clock, event.at)
-
-    def _append(self, event: BlockAppended) -> None:
-        block = event.block
-        anonymous = isinstance(block, AssistantBlock) and not block.response
-        if isinstance(block, AssistantBlock) and not (
-            anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
-        ):
-            response_id = block.response or (self._anonymous and self.stretches[-1].id)
-            self._response(str(response_id or f"r{len(self.stretches)}"), block.turn).blocks.append(
-                block
-            )
-        else:
-            self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
-        self._anonymous = anonymous
 
     def _response(self, response_id: str, turn: TurnId) -> Stretch:
         for stretch in reversed(self.stretches):

@@ -22,7 +22,10 @@ def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
     builder.id = string(source.records[0][1].get("sessionId"))
-    for number, message in _latest(source.messages):
+    latest: dict[Any, Record] = {}  # a later line with the same id replaces an earlier one
+    for place, record in enumerate(source.messages):
+        latest[string(record[1].get("id")) or place] = record
+    for number, message in latest.values():
         at = seconds(message.get("timestamp"))
         match message.get("type"):
             case "user":
@@ -35,14 +38,6 @@ def _read(source: Source) -> Session:
 
 
 GEMINI = Importer(NAME, _looks, _read)
-
-
-def _latest(messages: tuple[Record, ...]) -> list[Record]:
-    """The last record of each message; a later line with the same id replaces an earlier one."""
-    records: dict[Any, Record] = {}
-    for place, record in enumerate(messages):
-        records[string(record[1].get("id")) or place] = record
-    return list(records.values())
 
 
 def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:

@@ -54,20 +54,19 @@ class _Reader:
             case "reasoning":
                 self._thoughts.append(line)
             case "assistant":
-                self._respond(line)
+                response = self.builder.respond(string(line.get("id")))
+                response.model = string(line.get("model_id"))
+                for thought in self._thoughts:
+                    response.think(thought)
+                self._thoughts = []
+                response.say(text_of_parts(parts_of(line.get("content"))))
+                for call in objs(line.get("tool_calls")):
+                    arguments = tool_input(call.get("arguments"))
+                    self.builder.call(
+                        response, string(call.get("id")), string(call.get("name")), arguments
+                    )
             case "tool_result":
                 returned = Returned(parts=parts, line=number)
                 self.builder.result(string(line.get("tool_call_id")), returned, None)
             case _:
                 pass  # searches that the provider ran
-
-    def _respond(self, line: Json) -> None:
-        response = self.builder.respond(string(line.get("id")))
-        response.model = string(line.get("model_id"))
-        for thought in self._thoughts:
-            response.think(thought)
-        self._thoughts = []
-        response.say(text_of_parts(parts_of(line.get("content"))))
-        for call in objs(line.get("tool_calls")):
-            arguments = tool_input(call.get("arguments"))
-            self.builder.call(response, string(call.get("id")), string(call.get("name")), arguments)

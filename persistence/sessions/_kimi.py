@@ -82,7 +82,12 @@ class _Reader:
                 self._at_work = False
                 self.builder.tick(at)
             case "content.part":
-                _add(self._step(event), obj(event.get("part")))
+                step, part = self._step(event), obj(event.get("part"))
+                if part.get("type") == "text":
+                    step.say(string(part.get("text")))
+                elif part.get("type") == "think":
+                    thought = string(part.get("think"))
+                    step.think({"type": "reasoning_content", "reasoning_content": thought})
                 self.builder.tick(at)
             case "tool.call":
                 name, call_id = string(event.get("name")), string(event.get("toolCallId"))
@@ -93,7 +98,9 @@ class _Reader:
                 returned = _returned(obj(event.get("result")), number)
                 self.builder.result(string(event.get("toolCallId")), returned, at)
             case "step.end":
-                self._end(event)
+                self._at_work = event.get("finishReason") == "tool_use"
+                if response := self._steps.get(string(event.get("uuid"))):
+                    response.use(obj(event.get("usage")), _USAGE)
             case _:
                 pass
 
@@ -104,22 +111,6 @@ class _Reader:
             response.model = self._model
             self._steps[step] = response
         return self._steps[step]
-
-    def _end(self, event: Json) -> None:
-        self._at_work = event.get("finishReason") == "tool_use"
-        if response := self._steps.get(string(event.get("uuid"))):
-            response.use(obj(event.get("usage")), _USAGE)
-
-
-def _add(response: Stretch, part: Json) -> None:
-    match part.get("type"):
-        case "text":
-            response.say(string(part.get("text")))
-        case "think":
-            thought = string(part.get("think"))
-            response.think({"type": "reasoning_content", "reasoning_content": thought})
-        case _:
-            pass
 
 
 def _returned(result: Json, line: int) -> Returned:

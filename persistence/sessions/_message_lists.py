@@ -289,23 +289,20 @@ def _read_mini(source: Source) -> Session:
             case "user":
                 builder.attach(parts, at, "observation")
             case "assistant":
-                _add_mini_response(builder, message, obj(extra.get("response")), at)
+                completion = obj(extra.get("response"))
+                if at and not builder.clock:
+                    builder.tick(at - _FIRST_CALL_SECONDS)
+                response = builder.respond(string(completion.get("id")))
+                response.model = string(completion.get("model"))
+                response.usage = chat_usage(response, completion)
+                add_chat_response(builder, response, message)
+                builder.tick(at)
             case "tool":
                 returned = Returned(parts=parts, exit_code=extra.get("returncode"))
                 builder.result(string(message.get("tool_call_id")), returned, at)
             case _:
                 pass  # `exit`: the end of the run, which no model saw
     return builder.build()
-
-
-def _add_mini_response(builder: Builder, message: Json, completion: Json, at: float | None) -> None:
-    if at and not builder.clock:
-        builder.tick(at - _FIRST_CALL_SECONDS)
-    response = builder.respond(string(completion.get("id")))
-    response.model = string(completion.get("model"))
-    response.usage = chat_usage(response, completion)
-    add_chat_response(builder, response, message)
-    builder.tick(at)
 
 
 MINI = Importer(_MINI, _looks_mini, _read_mini)

@@ -1,6 +1,5 @@
-"""OpenHands before its version 1: events, where an observation names the action that caused it.
-
-Tool call ids are not unique there, event ids are.  Actions of one model response share its id.
+"""OpenHands. Before its version 1: events, where an observation names the action that caused it. Tool call ids are not
+unique there, event ids are; actions of one model response share its id. Since then: typed events, paired by tool call id.
 """
 
 from typing import Any
@@ -72,12 +71,13 @@ class _Reader:
 
     def event(self, event: Json) -> None:
         at = seconds(event.get("timestamp"))
-        args = obj(event.get("args"))
+        args, by_default = obj(event.get("args")), "agent" if self.builder.started else "user"
         match event.get("action"):
             case "system":
                 self.builder.system = self.builder.system or string(args.get("content"))
                 self.builder.tools = self.builder.tools or definitions(args.get("tools"))
-            case "message" if event.get("source", _nobody(self.builder)) == "user":
+            # a message that states no source is the user's if it is the first, else the agent's
+            case "message" if event.get("source", by_default) == "user":
                 self.builder.user(parts_of(args.get("content")), at)
             case "message":
                 self.builder.respond().say(string(args.get("content")))
@@ -93,7 +93,8 @@ class _Reader:
         metadata = obj(event.get("tool_call_metadata"))
         completion = obj(metadata.get("model_response"))
         args = obj(event.get("args"))
-        message = _message(completion)
+        choices = objs(completion.get("choices"))
+        message = obj(choices[0].get("message")) if choices else {}
         response = self.builder.response(string(completion.get("id")))
         if not response.blocks:
             response.model = string(completion.get("model"))
@@ -120,18 +121,8 @@ class _Reader:
         self.builder.result(key, returned, at)
 
 
-def _nobody(builder: Builder) -> str:
-    """The source of a message that states none: the user for the first message, else the agent."""
-    return "agent" if builder.started else "user"
-
-
 def _key(event_id: Any) -> str:
     return f"event_{event_id}"
-
-
-def _message(completion: Json) -> Json:
-    choices = objs(completion.get("choices"))
-    return obj(choices[0].get("message")) if choices else {}
 
 
 def _arguments(message: Json, metadata: Json) -> Json:
@@ -140,3 +131,66 @@ def _arguments(message: Json, metadata: Json) -> Json:
         if call.get("id") == metadata.get("tool_call_id"):
             return tool_input(obj(call.get("function")).get("arguments"))
     return {}
+
+
+# Since version 1.
+
+
+_SINCE_1 = "openhands-v1"
+_KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPromptEvent"})
+
+
+def _looks_since_1(source: Source) -> bool:
+    """Whether these are events of the OpenHands SDK."""
+    return any(string(event.get("kind")) in _KINDS for _, event in source.records)
+
+
+def _read_since_1(source: Source) -> Session:
+    """The session in `source`."""
+    builder = Builder(source, _SINCE_1)
+    for number, event in source.records:
+        _add_event(builder, number, event)
+    return builder.build()
+
+
+OPENHANDS_V1 = Importer(_SINCE_1, _looks_since_1, _read_since_1)
+
+
+def _add_event(builder: Builder, number: int, event: Json) -> None:
+    at = seconds(event.get("timestamp"))
+    match event.get("kind"):
+        case "SystemPromptEvent":
+            text = text_of_parts(parts_of(event.get("system_prompt")))
+            builder.system = builder.system or text
+        case "MessageEvent":
+            parts = parts_of(obj(event.get("llm_message")).get("content"))
+            if event.get("source") == "agent":
+                builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
+                builder.tick(at)
+            else:
+                builder.user(parts, at)
+        case "ActionEvent":
+            response = builder.response(string(event.get("llm_response_id")))
+            for block in objs(event.get("thinking_blocks")):
+                response.think(block)
+            response.say(text_of_parts(parts_of(event.get("thought"))))
+            call = obj(event.get("tool_call"))
+            arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
+            if arguments is None:
+                arguments = event.get("action")
+            call_id, name = string(event.get("tool_call_id")), string(event.get("tool_name"))
+            builder.call(response, call_id, name, tool_input(arguments))
+            builder.tick(at)
+        case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
+            observation = obj(event.get("observation"))
+            content = observation.get("content", event.get("error", event.get("rejection_reason")))
+            returned = Returned(
+                parts=parts_of(content),
+                is_error=observation.get("is_error") is True
+                or event.get("kind") != "ObservationEvent",
+                exit_code=observation.get("exit_code"),
+                line=number,
+            )
+            builder.result(string(event.get("tool_call_id")), returned, at)
+        case _:
+            pass  # states and statistics

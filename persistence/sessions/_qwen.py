@@ -1,8 +1,5 @@
 """Qwen Code's chats: Gemini's contents in a tree of records; several records with one id may be one response."""
 
-from collections.abc import Iterator
-
-import attrs
 from msgspec.structs import replace
 
 from blocks.formats import (
@@ -35,10 +32,10 @@ def _looks(source: Source) -> bool:
 
 def _read(source: Source) -> Session:
     """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
+    builder = Builder(source, NAME)
     for number, record in _active(source.records):
-        reader.record(number, record)
-    return reader.builder.build()
+        _add(builder, number, record)
+    return builder.build()
 
 
 QWEN = Importer(NAME, _looks, _read)
@@ -60,49 +57,34 @@ def _leads(record: Json) -> bool:
     return string(record.get("type")) in _SPOKEN or record.get("subtype") == "rewind"
 
 
-@attrs.define
-class _Reader:
-    builder: Builder
-
-    def record(self, number: int, record: Json) -> None:
-        at = seconds(record.get("timestamp"))
-        match record.get("type"):
-            case "user":
-                self._hear(record, at)
-            case "assistant":
-                self._respond(record)
-                self.builder.tick(at)
-            case "tool_result":
-                for returned in _results(record, number):
-                    self.builder.result(*returned, at)
-            case _:
-                pass  # titles, rewinds, compressions: the session keeps the whole history
-
-    def _hear(self, record: Json, at: float | None) -> None:
-        subtype = string(record.get("subtype"))
-        parts = parts_in(_content(record, "user"))
-        if subtype in _TYPED:
-            self.builder.user(parts, at, "steer" if subtype else "prompt")
-        else:
-            self.builder.attach(parts, at, subtype)
-
-    def _respond(self, record: Json) -> None:
-        response = self.builder.response(string(record.get("uuid")))
-        response.model = response.model or string(record.get("model"))
-        add_said(self.builder, response, _content(record, "model"))
-        if used := gemini_usage_in(obj(record.get("usageMetadata"))):
-            response.usage = replace(used, model=response.model, response=response.id)
+def _add(builder: Builder, number: int, record: Json) -> None:
+    at = seconds(record.get("timestamp"))
+    match record.get("type"):
+        case "user":
+            subtype = string(record.get("subtype"))
+            parts = parts_in(_content(record, "user"))
+            if subtype in _TYPED:
+                builder.user(parts, at, "steer" if subtype else "prompt")
+            else:
+                builder.attach(parts, at, subtype)
+        case "assistant":
+            response = builder.response(string(record.get("uuid")))
+            response.model = response.model or string(record.get("model"))
+            add_said(builder, response, _content(record, "model"))
+            if used := gemini_usage_in(obj(record.get("usageMetadata"))):
+                response.usage = replace(used, model=response.model, response=response.id)
+            builder.tick(at)
+        case "tool_result":
+            call = obj(record.get("toolCallResult"))
+            for result in _content(record, "user"):
+                if isinstance(result, Result):
+                    is_error = result.is_error or call.get("status") == "error"
+                    returned = Returned(parts=result.parts, is_error=is_error, line=number)
+                    builder.result(result.call_id or string(call.get("callId")), returned, at)
+        case _:
+            pass  # titles, rewinds, compressions: the session keeps the whole history
 
 
 def _content(record: Json, role: str) -> tuple[Content, ...]:
     fields = {**obj(record.get("message")), "role": role}
     return tuple(c for message in messages_in(fields, "gemini") for c in message.content)
-
-
-def _results(record: Json, line: int) -> Iterator[tuple[str, Returned]]:
-    call = obj(record.get("toolCallResult"))
-    for result in _content(record, "user"):
-        if isinstance(result, Result):
-            is_error = result.is_error or call.get("status") == "error"
-            returned = Returned(parts=result.parts, is_error=is_error, line=line)
-            yield result.call_id or string(call.get("callId")), returned

@@ -24,8 +24,7 @@ from persistence.sessions._message_lists import (
     TAU,
 )
 from persistence.sessions._opencode import OPENCODE
-from persistence.sessions._openhands import OPENHANDS
-from persistence.sessions._openhands_v1 import OPENHANDS_V1
+from persistence.sessions._openhands import OPENHANDS, OPENHANDS_V1
 from persistence.sessions._pi import PI
 from persistence.sessions._qwen import QWEN
 from persistence.sessions._request_log import REQUEST_LOG

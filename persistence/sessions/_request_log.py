@@ -57,7 +57,7 @@ _ENDS: Final = ("response.timestamp", "endTime", "end_time", "timestamp")
 _IDS: Final = ("request_id", "requestId", "litellm_call_id", "call_id", "id")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Exchange:
     """A request and its response."""
 
@@ -78,57 +78,38 @@ def logged(source: Source) -> Sequence[Record]:
     return [(0, entry) for entry in entries] or source.records
 
 
-def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) -> Iterator[Exchange]:
-    """The requests with their responses, in the order of the requests; `skip` is called for unusable records."""
-    for pair in _paired(records, skip):
-        yield pair.exchange()
+def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) -> list[Exchange]:
+    """The requests with their responses, in the order of the requests; `skip` is called for unusable records.
 
-
-@attrs.define
-class _Pair:
-    line: int
-    request: Json
-    body: Json
-    answer: Response | None
-    response: Json
-    """The record with the response; it may be that of the request."""
-
-    def exchange(self) -> Exchange:
-        name, talk = talk_in(self.body)
-        began = _time(self.request, _BEGINS)
-        ended = _time(self.response, _ENDS)
-        took = self.request.get("time")
-        if began and "startedDateTime" in self.request and isinstance(took, int | float):
-            ended = began + took / 1000  # in an HTTP archive, in milliseconds
-        return Exchange(
-            line=self.line,
-            body=self.body,
-            format=name,
-            talk=talk,
-            began=began,
-            ended=ended,
-            answer=self.answer,
-        )
-
-
-def _paired(records: Iterable[Record], skip: Callable[[int, str], None]) -> list[_Pair]:
-    """Pairs of request and response. A response in a record of its own belongs to the request with the same id, or else
-    to the latest request without a response."""
-    pairs: list[_Pair] = []
-    waiting: list[_Pair] = []
+    A response in a record of its own belongs to the request with the same id, or else to the latest request without a
+    response.
+    """
+    exchanges: list[Exchange] = []
+    waiting: list[tuple[Json, Exchange]] = []
     for number, record in records:
         body, answer = request_in(record), answer_in(record)
         if body is not None:
-            pairs.append(_Pair(number, record, body, answer, record))
+            exchange = _exchange(number, record, body, answer)
+            exchanges.append(exchange)
             if answer is None:
-                waiting.append(pairs[-1])
+                waiting.append((record, exchange))
         elif answer is not None and waiting:
-            pair = next((p for p in waiting if _has_id(p.request, record)), waiting[-1])
-            waiting.remove(pair)
-            pair.answer, pair.response = answer, record
+            same = (n for n, (request, _) in enumerate(waiting) if _has_id(request, record))
+            _, exchange = waiting.pop(next(same, -1))
+            exchange.answer, exchange.ended = answer, _time(record, _ENDS)
         elif answer is not None:
             skip(number, "response without a request, skipped")
-    return pairs
+    return exchanges
+
+
+def _exchange(line: int, record: Json, body: Json, answer: Response | None) -> Exchange:
+    name, talk = talk_in(body)
+    began, ended, took = _time(record, _BEGINS), _time(record, _ENDS), record.get("time")
+    if began and "startedDateTime" in record and isinstance(took, int | float):
+        ended = began + took / 1000  # in an HTTP archive, in milliseconds
+    return Exchange(
+        line=line, body=body, format=name, talk=talk, began=began, ended=ended, answer=answer
+    )
 
 
 def _has_id(request: Json, response: Json) -> bool:
@@ -336,22 +317,19 @@ def _read_log(source: Source) -> Session:
         text = f"{count} whose answer nothing followed, skipped"
         builder.skip(asides[0].exchange.line, text)
     steps = builder.pick(talks).path
-    _open(builder, steps[0].exchange.body)
-    for step in steps:
-        _add(builder, step)
-    return builder.build()
-
-
-REQUEST_LOG = Importer(NAME, _looks, _read_log)
-
-
-def _open(builder: Builder, body: Json) -> None:
+    body = steps[0].exchange.body
     prompt = next((body[name] for name in ("system", "instructions") if body.get(name)), None)
     prompt = prompt or obj(gemini_field(body, "systemInstruction")).get("parts")
     builder.system = text_of_parts(parts_of(prompt))
     tools = objs(body.get("tools"))
     declared = [d for tool in tools for d in objs(gemini_field(tool, "functionDeclarations"))]
     builder.tools = definitions(declared or tools)
+    for step in steps:
+        _add(builder, step)
+    return builder.build()
+
+
+REQUEST_LOG = Importer(NAME, _looks, _read_log)
 
 
 def _add(builder: Builder, step: Step) -> None:
@@ -463,7 +441,17 @@ def _answer(value: Any) -> Response | None:
         lines = (line for line in text.splitlines() if line.startswith(_DATA))
         value = [_json(line.removeprefix(_DATA)) for line in lines]
     if isinstance(value, list):
-        return _streamed(objs(value))
+        events = objs(value)
+        names: list[Format] = [
+            name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
+        ]
+        if not names:
+            return None
+        name = names[0]
+        stream = stream_of(name, "read_session()")
+        for event in events:
+            stream.add(event)
+        return _read(stream.response() or {}, name)
     whole = obj(value)
     return _read(whole, _format(whole))
 
@@ -477,19 +465,6 @@ def _unpacked(content: Json) -> str:
         return b64decode(text).decode("utf-8", "replace")
     except ValueError:
         return ""
-
-
-def _streamed(events: list[Json]) -> Response | None:
-    names: list[Format] = [
-        name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
-    ]
-    if not names:
-        return None
-    name = names[0]
-    stream = stream_of(name, "read_session()")
-    for event in events:
-        stream.add(event)
-    return _read(stream.response() or {}, name)
 
 
 def _streams(event: Json) -> Format | None:

@@ -47,6 +47,7 @@ from blocks import (
     text_of_parts,
     words_of,
 )
+from blocks.formats import string
 from render.policy._context import Piece, Spot
 from render.summary._quote import quoted
 from render.view._view import Entry, Group, Json, Place, verbatim
@@ -355,8 +356,7 @@ def by_role(
 
 def told(block: OpaqueBlock) -> str:
     """The text of a block that another provider wrote, for example of its own compaction."""
-    content: object = (verbatim(block) or {}).get("content")
-    return block.text or (content if isinstance(content, str) else "")
+    return block.text or string((verbatim(block) or {}).get("content"))
 
 
 # Building pieces.

@@ -30,7 +30,16 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
     wanted, field = wanted_of(shape), shape.output
     fields = as_json(response, wanted)
     check_origin(fields, shape)
-    _check_head(fields, shape, values)
+    for name, accepted in values.items():
+        if fields.get(name) not in (None, *accepted):
+            other = in_words(fields[name])
+            raise MisuseError(f"{wanted_of(shape)}: {name} must be {accepted[0]!r}, not {other}")
+    for name in _TEXTS:
+        value: object = fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise MisuseError(
+                f"record(): the response's {name} must be a text, not {in_words(value)}"
+            )
     listed: object = fields.get(field)
     if not isinstance(listed, list | tuple):
         raise MisuseError(f"{wanted}; {field} must be a list, not {in_words(listed)}")
@@ -55,19 +64,6 @@ def check_origin(found: Json, shape: Shape) -> None:
     for other in SHAPES.values():
         if other.output in found and shape.output not in found:
             raise MisuseError(f"{wanted_of(shape)}, not {other.title}")
-
-
-def _check_head(found: Json, shape: Shape, values: Mapping[str, tuple[str, ...]]) -> None:
-    for name, accepted in values.items():
-        if found.get(name) not in (None, *accepted):
-            other = in_words(found[name])
-            raise MisuseError(f"{wanted_of(shape)}: {name} must be {accepted[0]!r}, not {other}")
-    for name in _TEXTS:
-        value: object = found.get(name)
-        if value is not None and not isinstance(value, str):
-            raise MisuseError(
-                f"record(): the response's {name} must be a text, not {in_words(value)}"
-            )
 
 
 def _item(item: object, where: str) -> Json:

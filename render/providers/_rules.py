@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
+from blocks.formats import string
 from render.policy._context import Violation
 
 Json: TypeAlias = Mapping[str, Any]
@@ -139,11 +140,6 @@ def matches(pattern: str) -> Callable[[object], bool]:
 # Reading what may have any type.
 
 
-def fields(value: object) -> Json:
-    """An object in a request; empty if it is not an object."""
-    return cast("Json", value) if isinstance(value, dict) else {}
-
-
 def items(value: object) -> Sequence[object]:
     """A list in a request; empty if it is not a list."""
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
@@ -152,11 +148,6 @@ def items(value: object) -> Sequence[object]:
 def placed(value: object, place: str) -> list[tuple[object, str]]:
     """The items of a list that stands at a place, each with its own place; none if it is not a list."""
     return [(item, f"{place}.{n}") for n, item in enumerate(items(value))]
-
-
-def string(value: object) -> str:
-    """A string in a request; empty if it is not a string."""
-    return value if isinstance(value, str) else ""
 
 
 def joined(place: str, below: str) -> str:

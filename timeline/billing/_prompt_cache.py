@@ -126,7 +126,13 @@ class PromptCache:
         last = self._last.get(conversation)
         is_warm = last is not None and self._live(last[1], ts) is not None
         bust = last is not None and is_warm and not _begins(request, last)
-        read = self._read(request, ts)
+        hits = [self._hit(request, index, ts) for index, _ in request.marks]
+        read = 0  # the longest entry that a mark finds; every one is renewed
+        for hit in hits:
+            if hit is not None:
+                read = max(read, request.sums[hit])
+                entry = self._entries[request.chain[hit]]
+                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.kept))
         self._write(request, ts, conversation)
         return _step(request, read, warm=is_warm, bust=bust)
 
@@ -155,17 +161,6 @@ class PromptCache:
             request.whole = len(request.sums) - 1
             request.marks.append((request.whole, whole_ttl))
         return request
-
-    def _read(self, request: CacheRequest, ts: float) -> int:
-        """Tokens of the longest entry that a mark finds; renews every entry found."""
-        hits = [(index, self._hit(request, index, ts)) for index, _ in request.marks]
-        read = 0
-        for _, hit in hits:
-            if hit is not None:
-                read = max(read, request.sums[hit])
-                entry = self._entries[request.chain[hit]]
-                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.kept))
-        return read
 
     def _hit(self, request: CacheRequest, mark: int, ts: float) -> int | None:
         """Index of the block where the look-back from `mark` finds an entry; None if there is none."""

@@ -276,12 +276,13 @@ def _read(recordings: Sequence[Recording], wanted: Choice) -> tuple[list[Billed]
                 passed.append(str(error))
                 continue
             if recording.is_helper and session.id:
-                helpers[session.id] += _usages(session)
+                used = [(call.usage, call.at) for call in session.calls]
+                helpers[session.id] += [replace(usage, at=at) for usage, at in used if usage]
+                helpers[session.id] += session.aside
                 owners[recording.path] = session.id
             else:
                 billed += _billed(recording, session, helpers.pop(session.id, ()), wanted)
-            if progress:
-                progress(number, len(recordings))
+            progress(number, len(recordings))
     for recording in ordered:
         if owners.get(recording.path) in helpers:
             session = read_session(recording.path, format=recording.format)
@@ -300,14 +301,6 @@ def _billed(
         spent = spending_of(session, helpers, wanted.call)
         if spent.bill.found:
             yield Billed.of(named, session, spent)
-
-
-def _usages(session: Session) -> Iterable[UsageRecorded]:
-    """The usage of all calls of a sub-agent, with their times."""
-    for each in session.calls:
-        if each.usage:
-            yield replace(each.usage, at=each.at)
-    yield from session.aside
 
 
 # Adding up
@@ -411,15 +404,18 @@ def _compared(sums: Sums, number: int) -> RecordedBill | None:
     cached, bills = _cached_costs(), list[RecordedBill]()
     with progress_bar("replaying the dearest", len(sessions)) as progress:
         for done, each in enumerate(sessions, 1):
-            key = _key(each.recording)
+            status = each.recording.path.stat()
+            key = f"{each.recording.path.resolve()} {status.st_size} {status.st_mtime_ns} {version('foldline')}"
             if key not in cached:
                 cached[key] = _replayed(each.recording)
-                _keep(cached)
+                with suppress(OSError, RuntimeError):  # then it only takes longer the next time
+                    _cache().parent.mkdir(parents=True, exist_ok=True)
+                    with atomic_write(_cache()) as file:
+                        file.write(msgspec.json.encode(dict(list(cached.items())[-READ_MAX:])))
             dollars, foldline = cached[key]
             if foldline is not None:
                 bills.append(RecordedBill(dollars=dollars, calls=1, foldline=foldline))
-            if progress:
-                progress(done, len(sessions))
+            progress(done, len(sessions))
     if not bills:
         return None
     dollars, saved = sum(each.dollars for each in bills), sum(each.saved for each in bills)
@@ -437,11 +433,6 @@ def _replayed(recording: Recording) -> tuple[float, float | None]:
     return bill.dollars, bill.foldline
 
 
-def _key(recording: Recording) -> str:
-    status = recording.path.stat()
-    return f"{recording.path.resolve()} {status.st_size} {status.st_mtime_ns} {version('foldline')}"
-
-
 def _cache() -> Path:
     """The file that keeps the results of replays."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
@@ -456,14 +447,6 @@ def _cached_costs() -> dict[str, tuple[float, float | None]]:
             _cache().read_bytes(), type=dict[str, tuple[float, float | None]]
         )
     return {}
-
-
-def _keep(results: Mapping[str, tuple[float, float | None]]) -> None:
-    """Write the newest results, if that is possible; without them, the next time only takes longer."""
-    with suppress(OSError, RuntimeError):
-        _cache().parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(_cache()) as file:
-            file.write(msgspec.json.encode(dict(list(results.items())[-READ_MAX:])))
 
 
 # Telling
@@ -492,7 +475,18 @@ def _tell(sums: Sums, folders: Sequence[Folder], options: Values) -> None:
         )
         console.print(Text(line(compared.headline()), style="bold"))
     console.print()
-    _tell_more(console, sums, options)
+    dearest = sums.sessions[0].recording
+    name = sums.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
+    name = STDIN if STDIN in options.files else name
+    table = _grid(0)
+    for words, what in (
+        (f"replay {name}", "call by call, with and without foldline"),
+        (f"replay {name} --html report.html", "the same in a browser"),
+        ("bill --since DAY --project TEXT", "some days, projects, agents, models"),
+        ("--help", "all commands"),
+    ):
+        table.add_row(f"foldline {words}", what)
+    console.print(table)
 
 
 def _tell_sums(console: Console, sums: Sums, limit: int) -> None:
@@ -565,21 +559,6 @@ def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
         return
     say("no session found in " + ", ".join(_homely(str(folder.path)) for folder in folders))
     say("for sessions from elsewhere: foldline bill FILE; all commands: foldline --help")
-
-
-def _tell_more(console: Console, sums: Sums, options: Values) -> None:
-    dearest = sums.sessions[0].recording
-    name = sums.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
-    name = STDIN if STDIN in options.files else name
-    table = _grid(0)
-    for words, what in (
-        (f"replay {name}", "call by call, with and without foldline"),
-        (f"replay {name} --html report.html", "the same in a browser"),
-        ("bill --since DAY --project TEXT", "some days, projects, agents, models"),
-        ("--help", "all commands"),
-    ):
-        table.add_row(f"foldline {words}", what)
-    console.print(table)
 
 
 def _homely(name: str) -> str:

@@ -9,7 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Final, TextIO, cast
+from functools import partial
+from typing import Any, Final, TextIO, cast
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +22,7 @@ from blocks import clean_json
 from render import Model
 from timeline._models import guess_about
 from timeline.cli._options import Values
-from timeline.cli._terminal import DONE, line, say, unguarded, visible
+from timeline.cli._terminal import DONE, Changed, line, say, unguarded, visible
 
 PIPE_COLUMNS: Final = 200
 """The width of output into a pipe or a file, unless `COLUMNS` is set."""
@@ -55,27 +56,14 @@ class Screen(Console):
             yield segment if control else Segment(visible(text), style)
 
 
-class Unpadded:
-    """A pipe or a file to which tables are written without the blanks that fill their lines."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        self.stream.write(_PADDING.sub("", text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 def screen(stream: TextIO | None = None) -> Console:
     """A console on standard output, or on another stream."""
     console = Screen(file=unguarded(stream or sys.stdout))
     if not console.is_terminal:
         columns = os.environ.get("COLUMNS", "")
         console.width = int(columns) if columns.isdecimal() and int(columns) else PIPE_COLUMNS
-        console.file = cast("TextIO", Unpadded(console.file))
+        # without the blanks that fill the lines of tables
+        console.file = cast("TextIO", Changed(console.file, partial(_PADDING.sub, "")))
     return console
 
 
@@ -114,7 +102,8 @@ def close_table(widths: dict[str, int], numbers: Iterable[str], folded: str = ""
 @contextmanager
 def paged() -> Generator[Console]:
     """A console whose output goes through the pager, as with `git log`, if it is a terminal and there is a pager."""
-    pager = _pager()
+    words = shlex.split(next((os.environ[name] for name in PAGERS if name in os.environ), "less"))
+    pager = words if words and words != ["cat"] and shutil.which(words[0]) else []
     console = screen()
     if not console.is_terminal or not pager:
         yield console
@@ -130,16 +119,11 @@ def paged() -> Generator[Console]:
         process.communicate(captured.get().encode(errors="replace"))
 
 
-def _pager() -> list[str]:
-    words = shlex.split(next((os.environ[name] for name in PAGERS if name in os.environ), "less"))
-    return words if words and words != ["cat"] and shutil.which(words[0]) else []
-
-
 @contextmanager
-def progress_bar(title: str, total: int) -> Generator[Callable[[int, int], None] | None]:
-    """A bar that is gone at the end; call what it gives with the number done and the total. None: no terminal."""
+def progress_bar(title: str, total: int) -> Generator[Callable[[int, int], None]]:
+    """A bar that is gone at the end; call what it gives with the number done and the total. Without a terminal, none."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda done, of: None  # noqa: ARG005 -- nobody sees it
         return
     from rich import progress  # only where a bar is shown
 

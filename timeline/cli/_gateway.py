@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 from secrets import token_urlsafe
 from shlex import quote
 from typing import Final
@@ -104,17 +103,13 @@ def _location(options: Values) -> StoreLocation:
     place = gateway_store()
     where = store_location(options, new=place)
     if str(where) == str(place):
-        _make_folder(place.parent)
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{place.parent} cannot be created: {error.strerror}; choose another folder with --store or {VARIABLE}"
+            ) from error
     return where
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"{folder} cannot be created: {error.strerror}; choose another folder with --store or {VARIABLE}"
-        ) from error
 
 
 def _gateway(
@@ -182,7 +177,21 @@ def wrap(options: Values) -> int:
         raise UsageError(f"{client.program} is not installed here: {client.install}")
     status, savings = _run(options, client, [program, *options.arguments])
     with _terminal_or_none():
-        _tell_wrap(options, savings)
+        if options.json:
+            print(visible(json.dumps(savings.json())), file=sys.stderr)
+        elif not savings.requests:
+            complain(
+                f"no request came by; if {options.client} called a model, its own settings name another URL"
+            )
+        else:
+            for text in savings.lines():
+                complain(text)
+            if savings.calls:
+                store = f" --store {quote(options.store)}" if options.store is not None else ""
+                complain(
+                    f"kept in {store_location(options)}: `foldline list{store}` shows it,"
+                    f" `foldline savings{store}` adds up its costs"
+                )
     return status
 
 
@@ -276,24 +285,6 @@ def _terminal_or_none() -> Generator[None]:
         sys.stderr.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-
-
-def _tell_wrap(options: Values, savings: Savings) -> None:
-    if options.json:
-        print(visible(json.dumps(savings.json())), file=sys.stderr)
-    elif not savings.requests:
-        complain(
-            f"no request came by; if {options.client} called a model, its own settings name another URL"
-        )
-    else:
-        for text in savings.lines():
-            complain(text)
-        if savings.calls:
-            store = f" --store {quote(options.store)}" if options.store is not None else ""
-            complain(
-                f"kept in {store_location(options)}: `foldline list{store}` shows it,"
-                f" `foldline savings{store}` adds up its costs"
-            )
 
 
 # savings, mcp

@@ -146,8 +146,7 @@ def _listed(store: EventStore, infos: Sequence[TimelineInfo], *, brief: bool) ->
     with progress_bar("reading", len(names)) as progress:
         for name, about in descriptions(store, names):
             read[name] = about
-            if progress:
-                progress(len(read), len(names))
+            progress(len(read), len(names))
     return [
         Listed(info, first.get(info.id, 1), read.get(info.id) or Description()) for info in infos
     ]
@@ -263,7 +262,12 @@ On a terminal a long table goes through a pager; PAGER=cat turns it off.
 )
 def show(options: Values) -> int:
     """Print a row for each block, oldest first; or the block at a path."""
-    _check_show(options)
+    if options.follow and (options.path or options.at is not None):
+        raise UsageError("--follow shows new blocks: give it neither a PATH nor --at")
+    filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
+    if filters and (options.follow or options.path):
+        what = "--follow" if options.follow else "a PATH"
+        raise UsageError(f"--{filters[0]} cannot be used with {what}")
     with store_to_write(options) if options.follow else store_to_read(options) as store:
         options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
@@ -292,15 +296,6 @@ def show(options: Values) -> int:
 def size_of(about: Description) -> str:
     """The size of a timeline in words, as all commands give it; empty if no request tells it."""
     return "" if about.tokens is None else f"{short(about.tokens)} tokens in its newest request"
-
-
-def _check_show(options: Values) -> None:
-    if options.follow and (options.path or options.at is not None):
-        raise UsageError("--follow shows new blocks: give it neither a PATH nor --at")
-    filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
-    if filters and (options.follow or options.path):
-        what = "--follow" if options.follow else "a PATH"
-        raise UsageError(f"--{filters[0]} cannot be used with {what}")
 
 
 def _shared(log: Sequence[Recorded], options: Values) -> Sequence[Recorded]:
@@ -518,7 +513,14 @@ def _tell_hits(query: str, hits: Sequence[Hit]) -> None:
         console.print(f"nothing matches {query!r}")
         return
     if console.width >= HITS_TABLE_COLUMNS:
-        console.print(_hits_table(hits))
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("timeline", overflow="fold")
+        table.add_column("when", no_wrap=True)
+        table.add_column("path and text", overflow="fold", ratio=1)
+        for hit in hits:
+            text = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
+            table.add_row(hit.timeline, when(hit.at), text)
+        console.print(table)
     else:
         for hit in hits:
             where = Text(line(f"{hit.timeline}  {when(hit.at)}"), style="bold")
@@ -527,17 +529,6 @@ def _tell_hits(query: str, hits: Sequence[Hit]) -> None:
             console.print(Text("  ") + _marked(hit), overflow="fold")
             console.print()
     console.print(plural(len(hits), "hit"), style="dim")
-
-
-def _hits_table(hits: Sequence[Hit]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("timeline", overflow="fold")
-    table.add_column("when", no_wrap=True)
-    table.add_column("path and text", overflow="fold", ratio=1)
-    for hit in hits:
-        text = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
-        table.add_row(hit.timeline, when(hit.at), text)
-    return table
 
 
 def _marked(hit: Hit) -> Text:
@@ -569,7 +560,7 @@ def stats(options: Values) -> int:
     headline = bill.headline()
     if (saved := reduce(Savings.plus, usage, Savings())).calls:
         headline += f"; {saved.verdict()}"
-    counts = {"timeline": options.id, **_counts(log, usage)}
+    counts: dict[str, Any] = {"timeline": options.id, **_counts(log, usage)}
     if options.json:
         print_json({**counts, "recorded_bill": {**bill.to_json(), "headline": headline}})
     else:
@@ -577,7 +568,17 @@ def stats(options: Values) -> int:
         console.print(Text(line(options.id), style="bold"))
         console.print(Text(line(headline), style="bold"))
         console.print(Text("\n".join(map(line, (*bill.lines(), ""))), style="dim"))
-        _tell_counts(counts, console)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim")
+        table.add_column(overflow="fold")
+        table.add_column(justify="right", style="bold")
+        table.add_row("turns", "", f"{counts['turns']:,}")
+        for section in ("events", "blocks", "states", "tools"):
+            for index, (name, count) in enumerate(counts[section].items()):
+                table.add_row("" if index else section, name, f"{count:,}")
+        for index, (name, value) in enumerate(_signals(counts["quality"])):
+            table.add_row("" if index else "quality", name, value)
+        console.print(table)
     return DONE
 
 
@@ -616,20 +617,6 @@ def _quality(quality: Quality) -> dict[str, Any]:
 def _by_frequency(names: Iterable[str]) -> dict[str, int]:
     """How often each name occurs, most frequent first."""
     return dict(Counter(names).most_common())
-
-
-def _tell_counts(counts: dict[str, Any], console: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", style="bold")
-    table.add_row("turns", "", f"{counts['turns']:,}")
-    for section in ("events", "blocks", "states", "tools"):
-        for index, (name, count) in enumerate(counts[section].items()):
-            table.add_row("" if index else section, name, f"{count:,}")
-    for index, (name, value) in enumerate(_signals(counts["quality"])):
-        table.add_row("" if index else "quality", name, value)
-    console.print(table)
 
 
 def _signals(quality: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -88,7 +88,18 @@ def replay(options: Values) -> int:
     with session_files(options.files) as files:
         _check(options, len(policies), len(files))
         passed: list[str] = []
-        replays = _replays(list(product(files, policies)), options, passed)
+        pairs = list(product(files, policies))
+        replays: list[Replayed] = []
+        for file, policy in pairs:
+            try:
+                replays.append(_replay(file, policy, options))
+            except SessionFormatError as error:
+                if len(pairs) == 1:
+                    raise
+                if file.is_found:
+                    passed.append(str(error))
+                else:
+                    complain(str(error))
         tell_passed_over(list(dict.fromkeys(passed)))
         is_told = _tell_all(replays, options)
     is_complete = replays and len(replays) + len(passed) == len(files) * len(policies)
@@ -106,26 +117,6 @@ def _check(options: Values, policies: int, files: int) -> None:
                 raise UsageError(f"--{name} works with one session and one policy only")
         if options.store and policies > 1:
             raise UsageError("--store works with one policy only")
-
-
-def _replays(pairs: list[tuple[File, str]], options: Values, passed: list[str]) -> list[Replayed]:
-    """A replay of each file with a policy; with several, one that cannot be read does not stop the others.
-
-    Raises:
-        SessionFormatError: the only file cannot be read.
-    """
-    replays: list[Replayed] = []
-    for file, policy in pairs:
-        try:
-            replays.append(_replay(file, policy, options))
-        except SessionFormatError as error:
-            if len(pairs) == 1:
-                raise
-            if file.is_found:
-                passed.append(str(error))
-            else:
-                complain(str(error))
-    return replays
 
 
 def _replay(file: File, policy: str, options: Values) -> Replayed:

@@ -279,19 +279,14 @@ def _tell_several(results: Sequence[ReplayResult], console: Console) -> None:
     if not means:
         console.print(f"No recall to compare: every session {UNMEASURED}", style="dim")
         return
-    console.print(_scope(means, results), style="dim")
+    counted, total = means[0].sessions, len([r for r in results if r.policy == means[0].policy])
+    left = f" of {total}; each of the others {UNMEASURED}" if counted < total else ""
+    console.print(f"means over {plural(counted, 'session')}{left}", style="dim")
     console.print(_means(means))
     explain((*MEASURES_MEAN, FRONT_MEANS), console)
     console.print()
     if len(means) > 1:
         console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
-
-
-def _scope(means: Sequence[Means], results: Sequence[ReplayResult]) -> str:
-    """How many sessions the means cover."""
-    counted, total = means[0].sessions, len([r for r in results if r.policy == means[0].policy])
-    left = f" of {total}; each of the others {UNMEASURED}" if counted < total else ""
-    return f"means over {plural(counted, 'session')}{left}"
 
 
 def _rows(results: Sequence[ReplayResult], columns: int) -> Table:
@@ -439,7 +434,15 @@ def curve(points: Sequence[Point], window: int, width: int = 80, height: int = 1
         drawn.append("\n")
     drawn.append(" " * AXIS_COLUMNS)
     append_runs(drawn, [_mark(column) for column in columns])
-    return drawn.append("\n").append_text(_legend(points, len(columns)))
+    legend = Text(" " * AXIS_COLUMNS)
+    legend.append(FULL, style="yellow").append(" sending everything  ", style="dim")
+    calls = f"{plural(len(points), 'call')} →"
+    legend.append(f"{calls:>{max(len(columns) + AXIS_COLUMNS - legend.cell_len, 0)}}", style="dim")
+    seen = [mark for mark in MARKS if any(mark[0] in point.events for point in points)]
+    for index, (_, mark, style, meaning) in enumerate(seen):
+        legend.append(" " if index % 2 else f"\n{' ' * AXIS_COLUMNS}")
+        legend.append(mark, style=style).append(f" {meaning:<24}", style="dim")
+    return drawn.append("\n").append_text(legend)
 
 
 def append_runs(drawn: Text, cells: Iterable[tuple[str, str]]) -> None:
@@ -485,16 +488,3 @@ def _label(row: int, height: int, top: int) -> str:
     if row == height // 2 + 1:
         return short(top * (height // 2) // height)
     return "0" if row == 1 else ""
-
-
-def _legend(points: Sequence[Point], width: int) -> Text:
-    """The number of calls, then the meaning of each mark, two per line."""
-    legend = Text(" " * AXIS_COLUMNS)
-    legend.append(FULL, style="yellow").append(" sending everything  ", style="dim")
-    calls = f"{plural(len(points), 'call')} →"
-    legend.append(f"{calls:>{max(width + AXIS_COLUMNS - legend.cell_len, 0)}}", style="dim")
-    seen = [mark for mark in MARKS if any(mark[0] in point.events for point in points)]
-    for index, (_, mark, style, meaning) in enumerate(seen):
-        legend.append(" " if index % 2 else f"\n{' ' * AXIS_COLUMNS}")
-        legend.append(mark, style=style).append(f" {meaning:<24}", style="dim")
-    return legend

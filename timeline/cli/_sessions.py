@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,19 +120,13 @@ def searched_folders() -> list[Folder]:
 
 def _searched(agent: Agent, path: Path) -> Folder:
     helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
-    files = helpers.union(path.glob(agent.pattern))
-    recordings = (_recording(agent, file, is_helper=file in helpers) for file in files)
-    return Folder(agent.name, path, tuple(sorted((each for each in recordings if each), key=age)))
-
-
-def _recording(agent: Agent, path: Path, *, is_helper: bool) -> Recording | None:
-    try:
-        status = path.stat()
-    except OSError:  # deleted meanwhile, or not readable
-        return None
-    size, modified = status.st_size, status.st_mtime
-    about = (agent.name, agent.format, path, size, modified, is_helper)
-    return Recording(*about) if size else None
+    recordings = list[Recording]()
+    for file in helpers.union(path.glob(agent.pattern)):
+        with suppress(OSError):  # deleted meanwhile, or not readable
+            status = file.stat()
+            about = agent.name, agent.format, file, status.st_size, status.st_mtime
+            recordings += [Recording(*about, file in helpers)] if status.st_size else []
+    return Folder(agent.name, path, tuple(sorted(recordings, key=age)))
 
 
 def age(recording: Recording) -> tuple[float, str]:
@@ -203,7 +197,12 @@ def bytes_limit(options: Values) -> dict[str, int]:
 
 def _files(name: str, temporary: Path) -> Iterator[File]:
     if name == STDIN:
-        yield File(str(_piped_in(temporary)))
+        piped = temporary / "stdin.jsonl"
+        if sys.stdin.isatty():
+            complain("reading a session from the terminal; end it with Ctrl-D")
+        with piped.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield File(str(piped))
         return
     name = os.path.expanduser(name)  # noqa: PTH111 -- where no shell has done it
     if Path(name).is_dir():
@@ -251,15 +250,6 @@ def _in_folder(folder: str) -> list[str]:
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         paths += [os.path.join(place, n) for n in sorted(names) if n.lower().endswith(ENDINGS)]  # noqa: PTH118 -- as it was given
     return paths
-
-
-def _piped_in(folder: Path) -> Path:
-    path = folder / "stdin.jsonl"
-    if sys.stdin.isatty():
-        complain("reading a session from the terminal; end it with Ctrl-D")
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
 
 
 def tell_passed_over(passed: Sequence[str]) -> None:

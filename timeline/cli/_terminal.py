@@ -11,11 +11,11 @@ Output into a pipe or a file is not changed, as with `git show` and `cat`.
 import codecs
 import re
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, TextIO, cast
+from typing import IO, Any, Final, TextIO, cast
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """The exit statuses of the command; `wrap` ends with that of the agent."""
@@ -97,14 +97,15 @@ def _unencodable(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_ERRORS, _unencodable)
 
 
-class _Guard:
-    """A terminal stream that escapes the characters that would control it."""
+class Changed:
+    """A stream to which texts are written as a function changes them."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str], change: Callable[[str], str]) -> None:
         self.stream = stream
+        self.change = change
 
     def write(self, text: str) -> int:
-        self.stream.write(visible(text))
+        self.stream.write(self.change(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -126,9 +127,9 @@ def _guard(stream: TextIO) -> TextIO:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors=_ERRORS)
-    return cast("TextIO", _Guard(stream)) if stream.isatty() else stream
+    return cast("TextIO", Changed(stream, visible)) if stream.isatty() else stream
 
 
 def unguarded(stream: TextIO) -> TextIO:
     """The stream behind the guard, for a caller that writes colours and escapes texts itself."""
-    return stream.stream if isinstance(stream, _Guard) else stream
+    return cast("TextIO", stream.stream) if isinstance(stream, Changed) else stream

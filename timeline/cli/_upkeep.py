@@ -5,7 +5,7 @@ Copies: `export` writes what `import` reads. Removal: `retain` takes what was fo
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -114,27 +114,20 @@ def import_sessions(options: Values) -> int:
         if options.name:
             raise UsageError("--name works with one session only")
         with progress_bar("importing", len(files)) as progress:
-            return _import_all(files, options, progress)
-
-
-def _import_all(
-    files: list[File], options: Values, progress: Callable[[int, int], None] | None
-) -> int:
-    passed: list[str] = []
-    failed = 0
-    for number, file in enumerate(files, 1):
-        try:
-            _import(file, options)
-        except (MisuseError, SessionFormatError) as error:
-            if file.is_found:
-                passed.append(str(error))
-            else:
-                failed += 1
-                complain(str(error))
-        if progress:
-            progress(number, len(files))
-    tell_passed_over(passed)
-    return FAILED if failed or len(passed) == len(files) else DONE
+            passed: list[str] = []
+            failed = 0
+            for number, file in enumerate(files, 1):
+                try:
+                    _import(file, options)
+                except (MisuseError, SessionFormatError) as error:
+                    if file.is_found:
+                        passed.append(str(error))
+                    else:
+                        failed += 1
+                        complain(str(error))
+                progress(number, len(files))
+            tell_passed_over(passed)
+            return FAILED if failed or len(passed) == len(files) else DONE
 
 
 def _import(file: File, options: Values) -> int:
@@ -319,7 +312,15 @@ def forget(options: Values) -> int:
     with store_to_write(options) as store:
         checked_name(store, options.id, destroying="forget")
         if options.path is None and options.artifact is None and not options.yes:
-            _confirm(options.id)
+            if not sys.stdin.isatty():
+                raise UsageError(
+                    f"this removes all of {options.id!r} permanently; confirm with --yes, or give a path"
+                )
+            complain(
+                f"this removes all of {options.id!r} permanently, with its artifacts; type yes to go on"
+            )
+            if sys.stdin.readline().strip() != "yes":
+                raise UsageError("the answer was not yes: nothing was removed")
         with Timeline.open(options.id, store=store, **where) as timeline:
             report = timeline.forget(options.path, artifact=options.artifact)
     what = options.path or options.artifact or "the whole timeline"
@@ -328,21 +329,6 @@ def forget(options: Values) -> int:
     status = answer(options, attrs.asdict(report), text)
     _tell_each(options, "may remain", (f" {place}" for place in report.may_remain))
     return status
-
-
-def _confirm(name: str) -> None:
-    """Ask for confirmation on the terminal.
-
-    Raises:
-        UsageError: the answer is not yes, or standard input is not a terminal.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"this removes all of {name!r} permanently; confirm with --yes, or give a path"
-        )
-    complain(f"this removes all of {name!r} permanently, with its artifacts; type yes to go on")
-    if sys.stdin.readline().strip() != "yes":
-        raise UsageError("the answer was not yes: nothing was removed")
 
 
 # Damage

@@ -13,7 +13,14 @@ _DONE, _FAILED = 0, 1
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until interrupted; return the exit code: 0 done, 1 failed, 2 wrong usage."""
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m timeline.fake_provider",
+        description="A local server that speaks Anthropic's and OpenAI's APIs, for tests. Any API key will do.",
+    )
+    parser.add_argument("--port", type=int, default=8787, help="default 8787; 0: any free one")
+    parser.add_argument("--window", type=_positive, metavar="N", help="tokens of the window")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="answers, a JSON list")
+    options = parser.parse_args(arguments)
     try:
         responder = Script.read(options.script) if options.script else tutorial_responder
         provider = FakeProvider(responder=responder, window=options.window, listener=_report)
@@ -28,17 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FoldlineError as error:
         return _complain(str(error))
     return _DONE
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m timeline.fake_provider",
-        description="A local server that speaks Anthropic's and OpenAI's APIs, for tests. Any API key will do.",
-    )
-    parser.add_argument("--port", type=int, default=8787, help="default 8787; 0: any free one")
-    parser.add_argument("--window", type=_positive, metavar="N", help="tokens of the window")
-    parser.add_argument("--script", type=Path, metavar="FILE", help="answers, a JSON list")
-    return parser
 
 
 def _positive(text: str) -> int:

@@ -19,9 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from render import Json, Model
 from timeline.fake_provider._provider import Exchange, FakeProvider, HttpRequest
-from timeline.fake_provider._reply import ApiError, Fault
+from timeline.fake_provider._reply import ApiError, Fault, invalid
 from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
-from timeline.fake_provider.wires._anthropic import invalid
 
 CODEX: Final = "/backend-api/codex"
 """The prefix of the paths, in place of `/v1`."""
@@ -105,7 +104,11 @@ class _Served:
         if error := wire.key_error(http.headers):
             return self._refused(wire, error)
         if wire is MESSAGES:
-            return JSONResponse(model_page(self.provider.known()))
+            data = [model_info(model) for model in self.provider.known()]
+            ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+            return JSONResponse(
+                {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
+            )
         listed = [openai_info(model) for model in self.provider.known(RESPONSES.provider)]
         return JSONResponse({"object": "list", "data": listed})
 
@@ -297,13 +300,6 @@ def model_info(model: Model) -> Json:
         "max_input_tokens": model.tokens_window,
         "max_tokens": model.output_tokens_max,
     }
-
-
-def model_page(models: list[Model]) -> Json:
-    """The JSON of a page with all models."""
-    data = [model_info(model) for model in models]
-    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-    return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
 def openai_info(model: Model) -> Json:

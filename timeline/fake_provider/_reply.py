@@ -156,6 +156,11 @@ class ApiError:
         return {"type": "error", "error": error, "request_id": request_id}
 
 
+def invalid(message: str, code: str = "") -> ApiError:
+    """400: the request is not valid."""
+    return ApiError(400, "invalid_request_error", message, code=code)
+
+
 def overlong(tokens: int, tokens_max: int) -> ApiError:
     """400: the prompt is too long."""
     text = f"prompt is too long: {tokens} tokens > {tokens_max} maximum"

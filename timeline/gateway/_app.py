@@ -5,7 +5,7 @@ import hmac
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import httpx2
@@ -86,7 +86,8 @@ class Served:
 
     async def relay(self, http: Request) -> Response:
         """Forward a request, rendered if possible; return the provider's response."""
-        if _is_browser(http):
+        is_page = "text/html" in http.headers.get("accept", "")  # as only a browser asks for it
+        if http.method == "GET" and http.scope["path"] == "/" and is_page:
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
             return self._failed(refused)
@@ -109,7 +110,10 @@ class Served:
         except TooLargeError:
             return self._failed(_error(413, "request_too_large", "the request is too large"))
         except httpx2.TransportError as error:
-            message = _unreached(error)
+            advice = ""
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
+            message = f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
             log.warning("%s", message)
             return self._failed(_error(502, "api_error", message))
 
@@ -278,12 +282,6 @@ _PLAIN: Final = ("accept-encoding", "identity")
 """A request header: answers come uncompressed, so that their usage can be read while they stream."""
 
 
-def _is_browser(http: Request) -> bool:
-    """Whether the request comes from a browser that opens the gateway's root page."""
-    is_page = "text/html" in http.headers.get("accept", "")
-    return http.method == "GET" and http.scope["path"] == "/" and is_page
-
-
 def _path(http: Request) -> str:
     """The path of a request as it was sent, without the token."""
     raw: bytes = http.scope.get("raw_path") or http.scope["path"].encode()
@@ -334,13 +332,6 @@ async def _whole(http: Request) -> bytes:
     if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
         raise TooLargeError
     return b"".join([chunk async for chunk in _incoming(http)])
-
-
-def _unreached(error: httpx2.TransportError) -> str:
-    advice = ""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
-    return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
 def _error(status: int, kind: str, message: str) -> JSONResponse:
@@ -413,7 +404,6 @@ def error_in(data: bytes) -> tuple[str, str]:
 
 def _json(data: bytes) -> Json:
     try:
-        value: Any = msgspec.json.decode(data)
+        return obj(msgspec.json.decode(data))
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return cast("Json", value) if isinstance(value, dict) else {}

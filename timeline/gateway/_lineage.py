@@ -119,7 +119,11 @@ class Lineage:
             if conversation is not None:
                 self._open.move_to_end(name)
         if conversation is None:
-            made = self._made(name, body, opening)
+            reader = HistoryReader(format=body.api.provider)
+            made = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
+            if not made.timeline.version and len(body.said) > 1:
+                self._take_over(made, body)
+            self._note(name)
             with self._lock:
                 conversation = self._open.setdefault(name, made)
                 self._close_old()
@@ -187,14 +191,6 @@ class Lineage:
         with self._lock:
             while self._open:
                 _closed(self._open.popitem()[1])
-
-    def _made(self, name: str, body: Body, opening: object) -> Conversation:
-        reader = HistoryReader(format=body.api.provider)
-        made = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
-        if not made.timeline.version and len(body.said) > 1:
-            self._take_over(made, body)
-        self._note(name)
-        return made
 
     def _take_over(self, made: Conversation, body: Body) -> None:
         """If a new session begins with a history, use the timeline of another session that has the longest part of

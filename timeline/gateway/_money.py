@@ -289,16 +289,13 @@ class _Books:
         blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.said)]
         control = body.value("cache_control")
         if isinstance(control, dict) and blocks:
-            self._mark(blocks, cast("Json", control))
+            # the provider marks the last block that takes a mark
+            unmarkable = provider_of(self.model).limits(self.model).unmarkable
+            last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
+            ttl = _HOUR if cast("Json", control).get("ttl") == "1h" else _MINUTES_5
+            blocks[last] = blocks[last]._replace(ttl=ttl)
         unasked = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
         return _Request(blocks, len(fixed), unasked)
-
-    def _mark(self, blocks: list[FlatBlock], control: Json) -> None:
-        """Mark the last block that takes a mark, as the provider does if the whole request has one."""
-        unmarkable = provider_of(self.model).limits(self.model).unmarkable
-        last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
-        ttl = _HOUR if control.get("ttl") == "1h" else _MINUTES_5
-        blocks[last] = blocks[last]._replace(ttl=ttl)
 
     def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
         name = place, blake2b(raw, digest_size=16).digest()

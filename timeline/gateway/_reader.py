@@ -108,9 +108,6 @@ class StoreReader:
         if span := version_range(path, self.store.head(name)):
             withheld = self.store.load_window(name).withheld
             return Outline(self.store, name, withheld).page(*span, self._room())
-        return self._piece(name, path, start, lines)
-
-    def _piece(self, name: TimelineId, path: str, start: int, lines: int) -> ToolReply:
         with self._opened(name) as opened:
             read, *_ = reading_tools(opened)
             reply: ToolReply = read(path=path, start=start, lines=lines)
@@ -433,16 +430,11 @@ class _Endpoint:
             return
         if self._server is None:
             self._server = await asyncio.to_thread(server_of, self.reader)
-        await self._answered(self._server, scope, receive, send)
-
-    async def _answered(
-        self, server: "Server[Any]", scope: "Scope", receive: "Receive", send: "Send"
-    ) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
         manager = StreamableHTTPSessionManager(
-            server,
+            self._server,
             json_response=True,
             stateless=True,
             max_request_body_size=BODY_BYTES_MAX,

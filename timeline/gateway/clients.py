@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import MisuseError
+from blocks.formats import obj
 
 TOKEN: Final = "FOLDLINE_TOKEN"  # noqa: S105 -- a name
 """The environment variable with the token for a client; on a command line, other users could read the token."""
@@ -181,7 +182,7 @@ def _opencode(link: Link, environment: Environment) -> Start:
             f"${_OPENCODE} is not valid JSON ({error}); correct or unset it: the gateway adds its own"
             " settings to it"
         ) from error
-    merged = _merged(cast("dict[str, Any]", own) if isinstance(own, dict) else {}, config)
+    merged = _merged(obj(own), config)
     return Start(environment={_OPENCODE: json.dumps(merged), **link.variables})
 
 

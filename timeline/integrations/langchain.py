@@ -317,19 +317,15 @@ def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[Tool
         if blocks and piece.mark:
             blocks[-1] = {**blocks[-1], **piece.mark}
         is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+        kind = string(piece.raw.get("type"))
+        is_own = kind in ("custom_tool_call_output", "computer_call_output")
         yield ToolMessage(
             content=blocks[0]["text"] if is_text else blocks,
             tool_call_id=result.call_id,
             name=names.get(result.call_id),
             status="error" if result.is_error else "success",
-            additional_kwargs=_kind(string(piece.raw.get("type"))),
+            additional_kwargs={"type": kind} if is_own else {},
         )
-
-
-def _kind(kind: str) -> Json:
-    """What tells LangChain that the result of a call is not that of a function."""
-    is_own = kind in ("custom_tool_call_output", "computer_call_output")
-    return {"type": kind} if is_own else {}
 
 
 def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:

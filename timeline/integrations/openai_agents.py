@@ -5,15 +5,39 @@ model's answer with its usage. The SDK gives the session the same items once mor
 these if a run uses neither the filter nor the hooks; what the timeline lacks of them is appended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
 
-from blocks import AlreadyRecordedError, MisuseError, ToolCall
-from render import Json, Rendered
+from blocks import (
+    AlreadyRecordedError,
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    CallId,
+    DocumentPart,
+    ImagePart,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    ProviderPart,
+    Recorded,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of,
+    withheld_after,
+)
+from blocks.formats import client_call, client_result, obj, spelled
+from render import Json, Rendered, stand_in
 from timeline import AsyncTimeline
-from timeline.integrations._agents_items import items_of
 from timeline.integrations._conversation import lacking
 
 try:
@@ -107,7 +131,7 @@ class TimelineSession:
             self._run = _Run(shown=self.timeline, after=self.timeline.version, is_alone=True)
             held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._run.after}"}
             return [held] if self._run.after else []
-        items = list(items_of(await self.timeline.events()))
+        items = list(_items_of(await self.timeline.events()))
         return cast("list[TResponseInputItem]", items if limit is None else items[-limit:])
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
@@ -244,3 +268,88 @@ def _convertible(item: Json) -> Json:
         return item
     part = {"type": "output_text", "text": item["content"]}
     return {**item, "id": FAKE_RESPONSES_ID, "content": [part]}
+
+
+# The log as the items that a session of the SDK holds: each as it was given, whatever was folded since.
+
+
+_TAG: Final = "provider.openai."
+
+
+def _items_of(log: Sequence[Recorded]) -> Iterator[Json]:
+    """The items of a conversation, as they were given."""
+    withheld = withheld_after(log)
+    calls: dict[CallId, ToolCall] = {}
+    for block in (event.block for _, event in log if isinstance(event, BlockAppended)):
+        hidden = withheld.get(block.id)
+        shown = stand_in(block, hidden.replacement) if hidden else block
+        if isinstance(shown, ToolCall):
+            calls[shown.call_id] = shown
+        item = _returned(shown, calls) if isinstance(shown, ToolResult) else _item(shown)
+        own = getattr(block, "response", "") != block.source and block.source
+        if item:
+            yield {**item, **({"id": own} if own else {})}
+
+
+def _item(block: Block) -> Json | None:
+    """The item of a block other than a result; None: it is none of the SDK's."""
+    match block:
+        case UserPrompt() | UserSteer() | UserFollowup():
+            parts = (TextPart(text=block.text), *block.parts) if block.text else block.parts
+            listed = list(map(_content, parts)) if block.parts else block.text
+            return {"role": "user", "content": listed}
+        case UserAttachment():
+            return {"role": "user", "content": [_content(block.part)]}
+        case SystemMessage():
+            return {"role": block.role or "developer", "content": block.text}
+        case AssistantCompletion():
+            part: Json = {"type": "output_text", "text": block.text, "annotations": []}
+            head = {"id": FAKE_RESPONSES_ID, "type": "message", "role": "assistant"}
+            return {**head, **block.provider, "status": "completed", "content": [part]}
+        case AssistantThinking(provider={"type": "reasoning"} as own):
+            return own
+        case OpaqueBlock() if block.tag.startswith(_TAG):
+            return obj(block.fields.get("value")) or None
+        case ToolCall():
+            return client_call(block, block.call_id) or _call(block)
+        case _:
+            return None
+
+
+def _call(call: ToolCall) -> Json:
+    named = {"call_id": call.call_id, "name": call.name}
+    if _is_custom(call):
+        return {"type": "custom_tool_call", **named, "input": call.input.get("input")}
+    arguments = call.provider.get("arguments", spelled(call.input))
+    return {"type": "function_call", **named, "arguments": arguments}
+
+
+def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:
+    call, call_id = calls.get(result.call_id), result.call_id
+    item = call and client_result(call, call_id, result.parts, is_error=result.is_error)
+    if item:
+        return item
+    is_text = all(isinstance(part, TextPart) for part in result.parts)
+    output = text_of(result) if is_text else list(map(_content, result.parts))
+    kind = "custom_tool_call_output" if call and _is_custom(call) else "function_call_output"
+    return {"type": kind, "call_id": call_id, "output": output}
+
+
+def _is_custom(call: ToolCall) -> bool:
+    return bool(call.provider.get("type") == "custom")
+
+
+def _content(part: Part) -> Json:
+    match part:
+        case TextPart():
+            return {"type": "input_text", "text": part.text}
+        case ImagePart():
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        case DocumentPart() if part.url:
+            return {"type": "input_file", "file_url": part.url}
+        case DocumentPart():
+            data = f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_file", "filename": part.name or "file", "file_data": data}
+        case ProviderPart():
+            return part.value

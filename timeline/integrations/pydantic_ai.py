@@ -164,7 +164,13 @@ class TimelineCapability(AbstractCapability[Any]):
         self._asked = timeline, rendered
         if not api:
             return messages_of(rendered), settings, replace(parameters, instruction_parts=None)
-        return [*map(_without_changes, messages)], _instead(settings, rendered), parameters
+        request = rendered.request()
+        request.pop("tools", None)
+        if "input" in request:
+            request["instructions"] = None  # they are the first item of the input
+        merged: Any = {**(settings or {}), **_OWN_MARKS}
+        merged["extra_body"] = {**(merged.get("extra_body") or {}), **request}
+        return [*map(_without_changes, messages)], cast("ModelSettings", merged), parameters
 
     async def after_model_request(
         self,
@@ -240,17 +246,6 @@ def _tool(tool: ToolDefinition) -> Json:
     """The tool's definition in a common form; here it is only counted."""
     names = {"name": tool.name, "description": tool.description or ""}
     return {**names, "input_schema": tool.parameters_json_schema}
-
-
-def _instead(settings: ModelSettings | None, rendered: Rendered) -> ModelSettings:
-    """Settings that send the rendered request in place of Pydantic AI's messages; its tools are kept."""
-    request = rendered.request()
-    request.pop("tools", None)
-    if "input" in request:
-        request["instructions"] = None  # they are the first item of the input
-    merged: Any = {**(settings or {}), **_OWN_MARKS}
-    merged["extra_body"] = {**(merged.get("extra_body") or {}), **request}
-    return cast("ModelSettings", merged)
 
 
 # A request as messages.

@@ -9,7 +9,7 @@ before `begun` has not run it, and the next one does; a process that is killed a
 the call as interrupted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import attrs
@@ -115,16 +115,12 @@ def open_calls(view: View) -> tuple[ToolCall, ...]:
 def states_in(view: View) -> list[CallState]:
     """The open calls with the steps of their approvals."""
     steps: dict[BlockId, dict[Step, tuple[int, Record]]] = {}
-    for version, record in _records(view):
-        steps.setdefault(record.call, {}).setdefault(record.step, (version, record))
-    return [CallState(call, steps.get(call.id, {})) for call in open_calls(view)]
-
-
-def _records(view: View) -> Iterator[tuple[int, Record]]:
     for entry in view.groups[-1].entries if view.groups else ():
         block = entry.block
         if isinstance(block, OpaqueBlock) and block.tag == TAG:
-            yield entry.version, msgspec.convert(block.fields, Record)
+            record = msgspec.convert(block.fields, Record)
+            steps.setdefault(record.call, {}).setdefault(record.step, (entry.version, record))
+    return [CallState(call, steps.get(call.id, {})) for call in open_calls(view)]
 
 
 Fate: TypeAlias = Literal["ask", "wait", "deny", "begin", "run", "close"]

@@ -28,7 +28,7 @@ from blocks import (
     in_words,
     lacking,
 )
-from render import Json, refusal
+from render import refusal
 from timeline._flow_drivers import in_thread
 from timeline.react._limits import positive_number
 from timeline.react._tools import Tool, ToolReply
@@ -149,7 +149,26 @@ class McpServer:
         asks, hints = self.needs_approval, listed.annotations
 
         async def call(**given: Any) -> ToolReply:
-            return await self._called(listed.name, given)
+            import asyncio
+
+            from mcp import MCPError
+
+            connection = await asyncio.to_thread(self._live)
+            work = connection.client.call_tool(listed.name, given)
+            try:
+                answer = asyncio.run_coroutine_threadsafe(work, connection.loop)
+                return reply_of(await asyncio.wrap_future(answer))
+            except MCPError as error:
+                if error.code not in (_CONNECTION_CLOSED, _REQUEST_TIMEOUT):
+                    raise
+                lost: Exception = error
+            except (OSError, RuntimeError) as error:
+                lost = error
+            with self._connecting:
+                if self._connection is connection:
+                    self._connection = None
+            connection.close()
+            return ToolReply(output=_LOST.format(lost), is_error=True, outcome="partial")
 
         return Tool(
             name=self._named(listed.name),
@@ -160,25 +179,6 @@ class McpServer:
             timeout=self.timeout,
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
         )
-
-    async def _called(self, name: str, given: Json) -> ToolReply:
-        import asyncio
-
-        from mcp import MCPError
-
-        connection = await asyncio.to_thread(self._live)
-        work = connection.client.call_tool(name, given)
-        try:
-            answer = asyncio.run_coroutine_threadsafe(work, connection.loop)
-            return reply_of(await asyncio.wrap_future(answer))
-        except MCPError as error:
-            if error.code not in (_CONNECTION_CLOSED, _REQUEST_TIMEOUT):
-                raise
-            lost: Exception = error
-        except (OSError, RuntimeError) as error:
-            lost = error
-        self._lose(connection)
-        return ToolReply(output=_LOST.format(lost), is_error=True, outcome="partial")
 
     # The connection.
 
@@ -192,12 +192,6 @@ class McpServer:
             if self._connection is None or self._connection.loop.is_closed():
                 self._connection = self._connected()
             return self._connection
-
-    def _lose(self, connection: _Connection) -> None:
-        with self._connecting:
-            if self._connection is connection:
-                self._connection = None
-        connection.close()
 
     def _connected(self) -> _Connection:
         import asyncio

@@ -135,19 +135,14 @@ def _answer(
         count = min(lines, HITS_MAX) if lines > 0 else HITS
         hits = yield lambda: timeline.search(f"{NOT_ITSELF} {query}", limit=start + count)
     except UnknownPathError as error:
-        return refused(_no_such(error))
+        instead = f" Close to it: {', '.join(error.near)}." if error.near else ""
+        return refused(
+            f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt,"
+            " tc:t3.call_7.result or v57; a query finds them."
+        )
     except MisuseError as error:
         return refused(str(error))
     return hits_page(query, hits[start:], start, room)
-
-
-def _no_such(error: UnknownPathError) -> str:
-    """The answer to a path that does not exist."""
-    instead = f" Close to it: {', '.join(error.near)}." if error.near else ""
-    return (
-        f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt,"
-        " tc:t3.call_7.result or v57; a query finds them."
-    )
 
 
 def _artifact_reader(

@@ -168,7 +168,12 @@ def _by_msgspec(parameters: Sequence[Parameter], others: frozenset[str]) -> Read
     """The parameters as fields of a struct. `others` are names that are read elsewhere."""
     fields = [_field(each) for each in parameters]
     made = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
-    _check_defaults(parameters)
+    for each in parameters:
+        if isinstance(each.default, _PLAIN):
+            try:
+                msgspec.convert(each.default, each.type, dec_hook=_special)
+            except msgspec.ValidationError as error:
+                raise TypeError(f"the default of parameter {each.name}: {error}") from None
     kinds = [each.type for each in parameters]
     shapes, definitions = msgspec.json.schema_components(
         kinds, schema_hook=_shape, ref_template="#/$defs/{name}"
@@ -190,16 +195,6 @@ def _field(parameter: Parameter) -> tuple[str, Any] | tuple[str, Any, Any]:
     if isinstance(parameter.default, _PLAIN):
         return parameter.name, parameter.type, parameter.default
     return parameter.name, parameter.type | msgspec.UnsetType, msgspec.UNSET
-
-
-def _check_defaults(parameters: Iterable[Parameter]) -> None:
-    """Refuse a default that its own type does not allow."""
-    for each in parameters:
-        if isinstance(each.default, _PLAIN):
-            try:
-                msgspec.convert(each.default, each.type, dec_hook=_special)
-            except msgspec.ValidationError as error:
-                raise TypeError(f"the default of parameter {each.name}: {error}") from None
 
 
 def _converted(value: object, kind: Any) -> Any:
@@ -323,17 +318,13 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     arguments = after[: heading.start()] if heading else after
     rest = after[heading.start() :] if heading else ""
     description = "\n\n".join(part.strip() for part in (before, rest) if part.strip())
-    return description, _arguments(arguments)
-
-
-def _arguments(section: str) -> dict[str, str]:
     texts: dict[str, str] = {}
     depth, name = None, ""
-    for line in section.splitlines():
+    for line in arguments.splitlines():
         match = _ARGUMENT.match(line)
         if match and (depth is None or len(match[1]) <= depth):
             depth, name = len(match[1]), match[2]
             texts[name] = match[3].strip()
         elif name and line.strip():
             texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return texts
+    return description, texts

@@ -96,7 +96,13 @@ class Lives:
                 self.blocks[version] = event.block
                 self._by_id.setdefault(event.block.id, []).append(version)
             case BlocksHidden():
-                self._hide(version, event)
+                state, hidden = STATES[event.reason], list[int]()
+                for item in event.hidden:
+                    for at in self._by_id.get(item.block, ()):
+                        own = Change(version, at, state, item.replacement, item.artifact)
+                        self.hidden[at] = own
+                        hidden.append(at)
+                self._settle(version, hidden)
             case BlocksRestored():
                 restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
                 for block in restored:
@@ -111,14 +117,6 @@ class Lives:
                 self._settle(version, self.blocks)
             case _:
                 pass
-
-    def _hide(self, version: int, event: BlocksHidden) -> None:
-        state, hidden = STATES[event.reason], list[int]()
-        for item in event.hidden:
-            for block in self._by_id.get(item.block, ()):
-                self.hidden[block] = Change(version, block, state, item.replacement, item.artifact)
-                hidden.append(block)
-        self._settle(version, hidden)
 
     def _settle(self, event: int, blocks: Iterable[int]) -> None:
         """Record the state of these blocks if it changed."""

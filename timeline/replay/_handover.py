@@ -17,6 +17,7 @@ Like recall, all three are measured at the calls whose full history exceeds the 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any, Final, Self, cast
 
@@ -36,7 +37,14 @@ from blocks import (
 from blocks.formats import appended_texts
 from persistence.sessions import Responded, Session
 from render import Rendered
-from timeline.replay._recall import DIGITS, RecallMeter, RequestTexts, bare_lines
+from timeline.replay._recall import (
+    DIGITS,
+    RecallMeter,
+    RequestTexts,
+    bare_lines,
+    mean,
+    needs_of,
+)
 
 OLD_LINE_CHARACTERS_MIN: Final = 8
 """Shorter lines of an edit do not count."""
@@ -90,11 +98,6 @@ class HandoverMeter:
     _standing: list[float] = attrs.field(init=False, factory=list[float])
     _prompts: list[float] = attrs.field(init=False, factory=list[float])
 
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Start measuring this session."""
-        return cls(laid_of(session))
-
     def measure(self, call: int, text: str) -> None:
         """Measure the request of this call, given by its text."""
         needs = self.needs[call]
@@ -111,13 +114,9 @@ class HandoverMeter:
         """The shares over the calls measured; each edit has the same weight, wherever it was made."""
         return Handover(
             edits=round(self.edits_written / self.edits, DIGITS) if self.edits else None,
-            standing=_mean(self._standing),
-            prompts=_mean(self._prompts),
+            standing=mean(self._standing),
+            prompts=mean(self._prompts),
         )
-
-
-def _mean(shares: list[float]) -> float | None:
-    return round(fmean(shares), DIGITS) if shares else None
 
 
 @attrs.define
@@ -131,7 +130,7 @@ class Meter:
     @classmethod
     def of(cls, session: Session) -> Self:
         """Start measuring this session."""
-        return cls(RecallMeter.of(session), HandoverMeter.of(session))
+        return cls(RecallMeter(needs_of(session)), HandoverMeter(laid_of(session)))
 
     def measure(self, call: int, rendered: Rendered) -> None:
         """Measure the request of this call."""
@@ -145,7 +144,8 @@ class Meter:
 
 def laid_of(session: Session) -> tuple[Laid, ...]:
     """What each call of the session needs from its request."""
-    past = _Past(wanted=_old_lines(session))
+    edits = (old for item in session.calls for old in edits_of(item.blocks))
+    past = _Past(wanted=frozenset(chain.from_iterable(edits)))  # no other line need be remembered
     needs: list[Laid] = []
     for item in session.items:
         if isinstance(item, Responded):
@@ -153,13 +153,6 @@ def laid_of(session: Session) -> tuple[Laid, ...]:
         for block in item.blocks:
             past.add(block)
     return tuple(needs)
-
-
-def _old_lines(session: Session) -> frozenset[str]:
-    """The old lines of every edit in the session; no other line need be remembered."""
-    return frozenset(
-        line for item in session.calls for old in edits_of(item.blocks) for line in old
-    )
 
 
 @attrs.define(kw_only=True)
@@ -237,16 +230,12 @@ def _edited(value: Any) -> Iterator[list[str]]:
         elif isinstance(inner, list | tuple):
             waiting += cast("Sequence[Any]", inner)
         elif isinstance(inner, str) and PATCH in inner:
-            yield from _patched(inner)
-
-
-def _patched(patch: str) -> Iterator[list[str]]:
-    """The removed and context lines of each part of a patch."""
-    part: list[str] = []
-    for line in patch.split("\n"):
-        if line.startswith(PATCH_MARK):
+            # The removed and context lines of each part of a patch.
+            part: list[str] = []
+            for line in inner.split("\n"):
+                if line.startswith(PATCH_MARK):
+                    yield part
+                    part = []
+                elif line.startswith(("-", " ")):
+                    part.append(line[1:])
             yield part
-            part = []
-        elif line.startswith(("-", " ")):
-            part.append(line[1:])
-    yield part

@@ -77,7 +77,10 @@ class ReplayOptions:
             "anthropic" if self.summarizer == "anthropic" else model.provider
         )
         if _company(model.provider) != _company(provider):
-            model = _default(provider)
+            # another provider serves the session's own model: the newest of this one's in the table
+            of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
+            ours = model_named(MODEL)
+            model = ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
         return attrs.evolve(model, provider=provider)
 
     def limit_for(self, session: Session) -> int:
@@ -130,13 +133,6 @@ def _company(provider: str) -> str:
 def _own(name: str) -> Model:
     """The model with this name; if no model of its vendor is known, what most servers offer, at no price."""
     return priced_model(name) or attrs.evolve(model_named(name), provider="openai.chat")
-
-
-def _default(provider: str) -> Model:
-    """The newest model of a provider in the table, for sessions whose own model another provider serves."""
-    of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
-    ours = model_named(MODEL)
-    return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
 
 
 def smaller_windows(

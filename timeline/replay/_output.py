@@ -37,26 +37,21 @@ Dump: TypeAlias = Callable[[Sent], None]
 """Called with each request that was sent."""
 
 
-def dump_line(sent: Sent) -> bytes:
-    """The line with its line break."""
-    line = {
-        "call": sent.call,
-        "ts": sent.ts,
-        "request": sent.rendered.request(),
-        "summaries": [attrs.asdict(call) for call in sent.summaries],
-        "tokens": sent.rendered.tokens,
-        "ms": round(sent.ms, 3),
-    }
-    return msgspec.json.encode(line) + b"\n"
-
-
 @contextmanager
 def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which is created or replaced when the dump is complete."""
     with atomic_write(path) as file:
 
         def dump(sent: Sent) -> None:
-            file.write(dump_line(sent))
+            line = {
+                "call": sent.call,
+                "ts": sent.ts,
+                "request": sent.rendered.request(),
+                "summaries": [attrs.asdict(call) for call in sent.summaries],
+                "tokens": sent.rendered.tokens,
+                "ms": round(sent.ms, 3),
+            }
+            file.write(msgspec.json.encode(line) + b"\n")
 
         yield dump
 

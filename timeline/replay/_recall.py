@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import fmean
 from string import ascii_letters
-from typing import Final, Self
+from typing import Final
 
 import attrs
 
@@ -120,15 +120,13 @@ class RequestTexts:
 
     def of(self, rendered: Rendered) -> str:
         """The text of system prompt and messages, each block on lines of its own; without thinking and tools."""
-        return "\n".join(self._texts(rendered))
-
-    def _texts(self, rendered: Rendered) -> Iterator[str]:
-        provider = rendered.provider
+        provider, texts = rendered.provider, list[str]()
         for _, content in provider.contents(rendered.system, (), rendered.messages):
             cached = self._block_texts.get(id(content))
             if cached is None or cached[0] is not content:
                 cached = self._block_texts[id(content)] = content, provider.text(content)
-            yield cached[1]
+            texts.append(cached[1])
+        return "\n".join(texts)
 
 
 @attrs.define
@@ -138,11 +136,6 @@ class RecallMeter:
     needs: tuple[Needs, ...]
     measured: list[CallRecall] = attrs.field(init=False, factory=list[CallRecall])
 
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Start measuring this session."""
-        return cls(needs_of(session))
-
     def measure(self, call: int, text: str) -> None:
         """Measure how much of what the response of this call used its request had, given by its text."""
         self.measured.append(recall_of(self.needs[call], text))
@@ -151,7 +144,7 @@ class RecallMeter:
     def recall(self) -> Recall:
         """The means over the calls measured."""
         means = {
-            field.name: _mean(getattr(call, field.name) for call in self.measured)
+            field.name: mean(getattr(call, field.name) for call in self.measured)
             for field in attrs.fields(Recall)
         }
         return Recall(**means)
@@ -159,7 +152,7 @@ class RecallMeter:
     @property
     def rules(self) -> float | None:
         """The mean share of the user's own texts; None if none was measured."""
-        return _mean(call.rules for call in self.measured)
+        return mean(call.rules for call in self.measured)
 
 
 def recall_of(needs: Needs, text: str) -> CallRecall:
@@ -193,7 +186,8 @@ def _share(shares: Sequence[float]) -> float | None:
     return sum(shares) / len(shares) if shares else None
 
 
-def _mean(shares: Iterable[float | None]) -> float | None:
+def mean(shares: Iterable[float | None]) -> float | None:
+    """The mean of the shares that were measured; None if none was."""
     defined = [share for share in shares if share is not None]
     return round(fmean(defined), DIGITS) if defined else None
 
@@ -269,13 +263,12 @@ class _Past:
         """Which names and lines of the past a response writes again."""
         lines = sorted(_lines_written(response) & self.lines.keys())
         last = {line: self.lines[line] for line in lines}
-        return _Call(tuple(self._uses(response)), last, tuple(self.rules))
-
-    def _uses(self, response: Sequence[Block]) -> Iterator[_Use]:
         written = set[str]().union(*(rare_names(_written(block)) for block in response))
+        uses = list[_Use]()
         for name in sorted(written & self.places.keys()):
             places = self.places[name]
-            yield _Use(name, len(places), self.calls[places[-1]])
+            uses.append(_Use(name, len(places), self.calls[places[-1]]))
+        return _Call(tuple(uses), last, tuple(self.rules))
 
     def needs(self, number: int, call: _Call) -> Needs:
         """The names and lines that a call wrote again, without those that are common in the session."""

@@ -45,8 +45,9 @@ class StandIn(Counting):
         summary = extractive(request.range)
         context = request.context
         room = SummaryRoom.of(context)
+        sent = self._last[1].total if self._last else request.range.tokens_before
         call = SummaryCall(
-            input_tokens=self._input(request.range.tokens_before) + _asked_tokens(request),
+            input_tokens=sent + _asked_tokens(request),
             cached_prefix_tokens=self._warm(context),
             output_tokens=int(UPDATE_SHARE * (room.history + room.prefix)),
         )
@@ -59,9 +60,6 @@ class StandIn(Counting):
             output_tokens=call.output_tokens,
         )
         return attrs.evolve(summary, provenance=provenance)
-
-    def _input(self, tokens_before: int) -> int:
-        return self._last[1].total if self._last else tokens_before
 
     def _warm(self, context: Context) -> int:
         """The tokens of the previous request that are still in the cache."""

@@ -133,7 +133,10 @@ class Collector:
             case BlockAppended():
                 self._appended(version, event)
             case RangeCompacted() | SummaryReplaced():
-                self._summarized(version, event)
+                start, cut = event.summary.start, event.summary.cut
+                count = sum(start <= row.version < cut for row in self.blocks)
+                row = summary_row(version, event, count)
+                self.summaries.append(row | {"call": len(self.calls)})
             case UsageRecorded():
                 self.usage.append(event)
                 self.savings = self.savings.plus(event)
@@ -199,7 +202,8 @@ class Collector:
         self._views.clear()
         points = [point.version for point in rendered.cache_points]
         self._note_contents(view, context)
-        self.requests.add(_request(rendered), points)
+        parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
+        self.requests.add(rendered.provider.request(*parts), points)
 
     def _in_the_cache(self, at: float, step: CacheStep) -> UsageRecorded:
         """What a provider would report of a simulated call."""
@@ -255,12 +259,6 @@ class Collector:
                 full, size = bill.paid, event.input
             call = attrs.evolve(call, paid=bill.paid, full_paid=full, full=size)
         self.calls[-1] = call
-
-    def _summarized(self, version: int, event: RangeCompacted | SummaryReplaced) -> None:
-        start, cut = event.summary.start, event.summary.cut
-        count = sum(start <= row.version < cut for row in self.blocks)
-        row = summary_row(version, event, count)
-        self.summaries.append(row | {"call": len(self.calls)})
 
     def overview(self) -> dict[str, Any]:
         """What a page needs first: numbers and a few names, no texts."""
@@ -387,11 +385,6 @@ def _folded(view: View, version: int, event: Event) -> View:
     if isinstance(event, RangeCompacted):
         return commit(attrs.evolve(view, version=version - 1), event)
     return fold(view, [(version, event)])
-
-
-def _request(rendered: Rendered) -> dict[str, Any]:
-    parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
-    return rendered.provider.request(*parts)
 
 
 # The calls: the tokens and cost of each request, billed or simulated, and the decisions before it

@@ -1,6 +1,6 @@
 """A short description of a timeline, read from the beginning and the window of its log, and from the recorded usage."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -58,12 +58,20 @@ def descriptions(
         first = first_prompt(event for _, event in skim.first) or _later_prompt(store, name, skim)
         prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
         usage = tuple(event for _, event in skim.always if isinstance(event, UsageRecorded))
+        events = dict([*skim.window, *skim.always])
+        newest = (events[version] for version in sorted(events, reverse=True))
+        sizes = (
+            event.input if isinstance(event, UsageRecorded) else event.tokens
+            for event in newest
+            if isinstance(event, RequestRendered)
+            or (isinstance(event, UsageRecorded) and not event.aside)
+        )
         yield (
             name,
             Description(
                 prompt=prompt,
                 model=next((u.model for u in reversed(usage) if u.model and not u.aside), None),
-                tokens=_size(dict([*skim.window, *skim.always])),
+                tokens=next(filter(None, sizes), None),
                 usage=usage,
             ),
         )
@@ -100,15 +108,3 @@ def beginning(prompt: UserPrompt) -> str:
 def _withheld(skim: Skim) -> Collection[str]:
     """The blocks that are hidden on request, according to the newest compaction and the events since."""
     return LogWindow(compaction=skim.compaction, events=tuple(skim.window)).withheld
-
-
-def _size(events: Mapping[int, Event]) -> int | None:
-    """The tokens of the newest request; `events`: by version."""
-    newest = (events[version] for version in sorted(events, reverse=True))
-    sizes = (
-        event.input if isinstance(event, UsageRecorded) else event.tokens
-        for event in newest
-        if isinstance(event, RequestRendered)
-        or (isinstance(event, UsageRecorded) and not event.aside)
-    )
-    return next(filter(None, sizes), None)

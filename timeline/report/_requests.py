@@ -12,6 +12,7 @@ import attrs
 import msgspec
 
 from blocks import clean_json
+from blocks.formats import obj
 from render import Json
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
@@ -59,7 +60,8 @@ class Requests:
         """Add the next request; `points`: the versions of the blocks with a cache mark, in order."""
         placed = [each for field, value in request.items() for each in self._field(field, value)]
         pieces = [piece for piece, _ in placed]
-        same = _common(pieces, self._last)
+        most = min(len(pieces), len(self._last))
+        same = next((at for at in range(most) if pieces[at] != self._last[at]), most)
         self.kept.append(same)
         self.added.append(pieces[same:])
         self.marks.append([(place, mark) for place, (_, mark) in enumerate(placed) if mark])
@@ -79,10 +81,10 @@ class Requests:
             yield from seen[1]
 
     def _item(self, name: str, item: object) -> Iterator[Placed]:
-        fields = cast("Json", item if isinstance(item, dict) else {})
+        fields = obj(item)
         inner = next((key for key in _INNER if isinstance(fields.get(key), list)), None)
         if inner is None:
-            yield self._piece(name, cast("object", item))
+            yield self._piece(name, item)
             return
         yield self._piece(f"{name}/{inner}", {k: v for k, v in fields.items() if k != inner})
         for part in cast("list[object]", fields[inner]):
@@ -113,12 +115,6 @@ def _unmarked(value: object) -> tuple[object, str]:
     if not marks:
         return fields, ""
     return {name: each for name, each in fields.items() if name not in marks}, _text(marks)
-
-
-def _common(pieces: Sequence[int], others: Sequence[int]) -> int:
-    """The number of leading pieces that both have in common."""
-    most = min(len(pieces), len(others))
-    return next((at for at in range(most) if pieces[at] != others[at]), most)
 
 
 def _text(value: object) -> str:

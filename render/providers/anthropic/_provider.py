@@ -216,7 +216,7 @@ class Encoding:
         notices: list[str] = []
         said = list(self._said(group, notices))
         heard = [self._result(answer) for answer in returned(group, notices)]
-        replied = bool(heard) or not said or is_resumable(said)
+        replied = bool(heard) or not said or said[-1][1].get("type") in _RESUMABLE
         if self.thinking_leads and _lacks_lead(group, said):
             said = [each for each in said if each[1].get("type") != "tool_use"]
             heard = list(_as_texts(group, heard))
@@ -356,7 +356,9 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
     """The content block of a part; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if refusal(part, where, refuses) or _is_told(part):
+    if refusal(part, where, refuses) or (
+        isinstance(part, ProviderPart) and part.value.get("type") in TOLD
+    ):
         return {"type": "text", "text": _named(part)}
     return plain(part.value) if isinstance(part, ProviderPart) else _source(part)
 
@@ -373,25 +375,17 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
                 return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
             return ""
         case ProviderPart():
-            return _provider_refusal(part.value, where, refuses)
-
-
-def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
-    kind: object = value.get("type")
-    taken = SENT[where] | TOLD if where == "result" else SENT[where]
-    if not isinstance(kind, str) or kind not in taken:
-        return misplaced("a content block", kind, taken)
-    if kind in TOLD:
-        return ""
-    content = plain(value)
-    source = obj(content.get("source"))
-    if source.get("type") == "base64" and not is_base64(source.get("data")):
-        return "its data is not base64"
-    return refuses("user", content)
-
-
-def _is_told(part: Part) -> bool:
-    return isinstance(part, ProviderPart) and part.value.get("type") in TOLD
+            kind: object = part.value.get("type")
+            taken = SENT[where] | TOLD if where == "result" else SENT[where]
+            if not isinstance(kind, str) or kind not in taken:
+                return misplaced("a content block", kind, taken)
+            if kind in TOLD:
+                return ""
+            content = plain(part.value)
+            source = obj(content.get("source"))
+            if source.get("type") == "base64" and not is_base64(source.get("data")):
+                return "its data is not base64"
+            return refuses("user", content)
 
 
 def _named(part: Part) -> str:
@@ -463,11 +457,6 @@ def is_own(block: OpaqueBlock, content: Json) -> bool:
 def is_replayed(content: Json, refuses: Refuses) -> bool:
     """Whether the provider accepts this block again."""
     return content.get("type") in REPLAYED and not refuses("assistant", content)
-
-
-def is_resumable(contents: Sequence[Numbered]) -> bool:
-    """Whether an answer ends in the provider's own work, which it will continue."""
-    return bool(contents) and contents[-1][1].get("type") in _RESUMABLE
 
 
 def paired(
@@ -809,7 +798,11 @@ def _content(block: Json) -> Hashable:
         case "image" if isinstance(block.get("source"), dict):
             return tuple(_strings(block["source"]))
         case _:
-            return _exact(_unmarked(block))
+            value = _unmarked(block)
+            try:
+                return msgspec.json.encode(value)
+            except UnicodeEncodeError:  # half a surrogate pair, from a truncation
+                return dumps(value, ensure_ascii=False)
 
 
 def _inner(content: str | Sequence[Json] | None) -> Hashable:
@@ -817,14 +810,6 @@ def _inner(content: str | Sequence[Json] | None) -> Hashable:
     if isinstance(content, str):
         return (("text", content),)
     return tuple((part.get("type"), _content(part)) for part in content or ())
-
-
-def _exact(value: object) -> str | bytes:
-    """The value as JSON, with its keys in their order."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, from a truncation
-        return dumps(value, ensure_ascii=False)
 
 
 def _strings(source: Json) -> Iterator[tuple[str, str]]:

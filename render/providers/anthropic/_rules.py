@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import is_web_url
+from blocks.formats import obj, string
 from render.policy._context import Model, Violation
 from render.providers._rules import (
     LISTS,
@@ -21,14 +22,12 @@ from render.providers._rules import (
     Shapes,
     check_names,
     field,
-    fields,
     is_filled,
     is_number,
     is_readable,
     joined,
     matches,
     placed,
-    string,
     text,
 )
 from render.providers.anthropic._constants import (
@@ -226,7 +225,7 @@ def _check_tool(tool: object, place: str, findings: Findings) -> str:
     _check_mark(definition, place, findings)
     kind, name = definition.get("type"), definition.get("name")
     if kind is None or kind == "custom":
-        if fields(definition.get("input_schema")).get("type") != "object":
+        if obj(definition.get("input_schema")).get("type") != "object":
             findings.add(Rule.TOOL_SCHEMA, place, field="custom.input_schema")
     elif not isinstance(kind, str):
         findings.add(Rule.SHAPE, place, "string", field="type")
@@ -314,7 +313,7 @@ def _read_block(block: object, role: str, place: str, findings: Findings) -> _Bl
     elif kind and role and kind not in ALLOWED[role]:
         findings.add(Rule.WRONG_ROLE, place, kind, "assistant" if role == "user" else "user")
     key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(kind, "")
-    body = fields(block)
+    body = obj(block)
     text = string(body.get("text")) if kind == "text" else ""
     return _Block(kind, place, string(body.get(key)), text)
 
@@ -346,8 +345,8 @@ def _check_mark(thing: Json, place: str, findings: Findings) -> None:
     mark = thing.get("cache_control")
     if mark is None:
         return
-    ttl = fields(mark).get("ttl", "5m")
-    if fields(mark).get("type") != "ephemeral":
+    ttl = obj(mark).get("ttl", "5m")
+    if obj(mark).get("type") != "ephemeral":
         findings.add(Rule.MARK_FORM, place, field="cache_control")
     elif ttl in ("5m", "1h"):
         findings.marks.append((place, ttl))
@@ -429,7 +428,7 @@ def _document(block: Json, place: str, findings: Findings) -> None:
 
 def _source_of(block: Json, kinds: Sequence[str], place: str, findings: Findings) -> Json:
     """The source of an image or document, empty if it is none of `kinds` or its reference is not valid."""
-    source, name = fields(block.get("source")), f"{block['type']}.source"
+    source, name = obj(block.get("source")), f"{block['type']}.source"
     kind = source.get("type")
     if kind not in kinds:
         findings.add(Rule.SOURCE, place, ", ".join(kinds), field=name)
@@ -462,7 +461,7 @@ def _check_base64(source: Json, types: Sequence[str], place: str, findings: Find
 
 def _is_citing(citations: object) -> bool:
     """Whether `citations` is as documents and search results have it, unlike the list in a text block."""
-    return citations is None or isinstance(fields(citations).get("enabled"), bool)
+    return citations is None or isinstance(obj(citations).get("enabled"), bool)
 
 
 # What each kind of block must have.
@@ -570,7 +569,12 @@ def _check_dialogue(
         seen.add(use.id)
     for before, after in pairwise([_NOTHING, *turns, _NOTHING]):
         _check_answers(before, after, findings)
-    _check_thinking_first(turns, thinking, findings)
+    # In manual thinking mode, check that the message whose calls are answered begins with thinking.
+    calling = next((turn for turn in turns[:-3:-1] if turn.role == "assistant"), _NOTHING)
+    is_manual = obj(thinking).get("type") == "enabled"
+    if is_manual and calling.uses and calling.first not in THINKING_TYPES:
+        place = f"{calling.place}.content.0"
+        findings.add(Rule.THINKING_FIRST, place, calling.first, field="type")
 
 
 def _check_ends(
@@ -632,15 +636,6 @@ def _check_answers(before: _Message, after: _Message, findings: Findings) -> Non
             findings.add(Rule.TOOL_USE_UNANSWERED, use.place, use.id)
     if after.role == "assistant" and after.last in THINKING_TYPES:
         findings.add(Rule.THINKING_LAST, after.place)
-
-
-def _check_thinking_first(turns: Sequence[_Message], thinking: object, findings: Findings) -> None:
-    """In manual thinking mode, check that the message whose calls are answered begins with thinking."""
-    calling = next((turn for turn in turns[:-3:-1] if turn.role == "assistant"), _NOTHING)
-    is_manual = fields(thinking).get("type") == "enabled"
-    if is_manual and calling.uses and calling.first not in THINKING_TYPES:
-        place = f"{calling.place}.content.0"
-        findings.add(Rule.THINKING_FIRST, place, calling.first, field="type")
 
 
 # Rules for the whole request.

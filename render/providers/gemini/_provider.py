@@ -34,7 +34,7 @@ from blocks import (
     in_words,
     leaves,
 )
-from blocks.formats import RESPONSES, SHAPES, dumped, gemini_field, gemini_usage_in
+from blocks.formats import RESPONSES, SHAPES, dumped, gemini_field, gemini_usage_in, obj, objs
 from blocks.formats import answer_of as answered
 from render.policy._context import (
     Answer,
@@ -70,7 +70,7 @@ from render.providers._encoding import (
     tool_name,
     wire_id,
 )
-from render.providers._responses import check_origin, fields, stop_in_response
+from render.providers._responses import check_origin, stop_in_response
 from render.providers._tool_definitions import (
     FREE_SCHEMA,
     definition_of,
@@ -588,9 +588,7 @@ def text_of(content: Json) -> str:
         case "functionCall":
             return f"{about.get('name')}\n{leaves(about.get('args'))}"
         case "functionResponse":
-            response: object = about.get("response")
-            values = cast("Json", response).values() if isinstance(response, dict) else ()
-            return "\n".join(leaves(value) for value in values)
+            return "\n".join(leaves(value) for value in obj(about.get("response")).values())
         case "inlineData" | "fileData":
             is_image = str(about.get("mimeType")).startswith("image/")
             return "[image]" if is_image else "[document]"
@@ -621,7 +619,7 @@ def response_of(response: object) -> tuple[Json, Json]:
     has_more = gemini_field(found, "promptFeedback") or gemini_field(found, "usageMetadata")
     if not listed and not has_more:
         raise MisuseError("record(): the response is empty: it has neither candidates nor usage")
-    return found, dict(fields(listed[0])) if listed else {}
+    return found, obj(listed[0]) if listed else {}
 
 
 def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
@@ -632,8 +630,8 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     found, candidate = response_of(response)
-    for number, part in enumerate(_parts(candidate)):
-        call = fields(gemini_field(part, "functionCall"))
+    for number, part in enumerate(objs(obj(candidate.get("content")).get("parts"))):
+        call = obj(gemini_field(part, "functionCall"))
         if call and not str(call.get("name") or "").strip():
             raise MisuseError(f"record(): parts.{number}: the function call has no name")
     response_ = RESPONSES[SHAPE.name]({SHAPE.output: [], **found})
@@ -649,15 +647,9 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
     return Answer(id=answer.id, blocks=blocks, usage=answer.usage)
 
 
-def _parts(candidate: Json) -> Sequence[Json]:
-    parts: object = fields(candidate.get("content")).get("parts")
-    listed = cast("Sequence[object]", parts) if isinstance(parts, list) else ()
-    return [dict(cast("Mapping[str, Any]", part)) for part in listed if isinstance(part, dict)]
-
-
 def usage(response: object) -> UsageRecorded | None:
     """The usage that a response reports; None if it reports none."""
     found = dumped(response, WANTED)
-    tokens = gemini_usage_in(dict(fields(gemini_field(found, "usageMetadata"))))
+    tokens = gemini_usage_in(obj(gemini_field(found, "usageMetadata")))
     model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
     return tokens and replace(tokens, model=model, response=own)

@@ -18,17 +18,16 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import is_web_url
+from blocks.formats import obj, string
 from render.policy._context import Model, Violation
 from render.providers._rules import (
     Check,
     Findings,
     Json,
     check_names,
-    fields,
     is_number,
     matches,
     placed,
-    string,
 )
 from render.providers.gemini._constants import (
     DATA,
@@ -51,7 +50,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     findings = Findings()
     if not _is_readable(request, findings):
         return tuple(findings.violations)
-    config = fields(request.get("config"))
+    config = obj(request.get("config"))
     tools = placed(config.get("tools"), "tools")
     names = [(at, name) for tool, at in tools for name in _check_tool(tool, at, findings)]
     listed = placed(request.get("contents"), "contents")
@@ -153,9 +152,9 @@ def _is_readable(request: object, findings: Findings) -> bool:
         return False
     if not isinstance(config.get("tools", []), list | tuple):
         findings.add(Rule.SHAPE, "tools", "an array")
-    parts: object = fields(config.get("systemInstruction", {"parts": []})).get("parts")
+    parts: object = obj(config.get("systemInstruction", {"parts": []})).get("parts")
     for part, place in placed(parts, "systemInstruction.parts"):
-        if not isinstance(fields(part).get("text"), str):
+        if not isinstance(obj(part).get("text"), str):
             findings.add(Rule.SHAPE, place, "a text")
     if not isinstance(parts, list | tuple):
         findings.add(Rule.SHAPE, "systemInstruction", "a content with parts")
@@ -176,14 +175,14 @@ def _check_tool(tool: object, place: str, findings: Findings) -> list[str]:
         return []
     names: list[str] = []
     for declaration, at in placed(cast("object", functions), f"{place}.functionDeclarations"):
-        function = fields(declaration)
+        function = obj(declaration)
         name: object = function.get("name")
         if _is_name(name):
             names.append(string(name))
         else:
             findings.add(Rule.TOOL_NAME, at, field="name")
         schemas = [function[s] for s in ("parameters", "parametersJsonSchema") if s in function]
-        kinds = [str(fields(schema).get("type")).lower() for schema in schemas]
+        kinds = [str(obj(schema).get("type")).lower() for schema in schemas]
         if len(schemas) > 1 or any(kind != "object" for kind in kinds):
             findings.add(Rule.TOOL_SCHEMA, at, name)
     return names
@@ -203,7 +202,7 @@ class _Call:
     @classmethod
     def of(cls, part: Json, kind: str) -> "_Call":
         """The call or response in a part."""
-        call = fields(part[kind])
+        call = obj(part[kind])
         return cls(string(call.get("id")), string(call.get("name")), SIGNATURE in part)
 
 
@@ -239,7 +238,7 @@ def _read_content(content: object, place: str, findings: Findings) -> _Content:
     elif not parts:
         findings.add(Rule.PARTS_EMPTY, place, field="parts")
     listed = placed(cast("object", parts), f"{place}.parts")
-    kinds = [(_check_part(part, role, at, findings), fields(part)) for part, at in listed]
+    kinds = [(_check_part(part, role, at, findings), obj(part)) for part, at in listed]
     return _Content(
         place=place,
         role=role,
@@ -260,7 +259,7 @@ def _check_part(part: object, role: str, place: str, findings: Findings) -> str:
         return ""
     (kind,) = kinds
     _check_fields(known, "part", place, findings)
-    _check_fields(fields(known[kind]), kind, place, findings)
+    _check_fields(obj(known[kind]), kind, place, findings)
     if SIGNATURE in known and not _is_bytes(known[SIGNATURE]):
         findings.add(Rule.SIGNATURE_FORM, place, field=SIGNATURE)
     if kind not in ALLOWED[role]:
@@ -288,14 +287,14 @@ def _text(part: Json, place: str, findings: Findings) -> None:
 
 
 def _call(part: Json, place: str, findings: Findings) -> None:
-    call = fields(part["functionCall"])
+    call = obj(part["functionCall"])
     if not isinstance(call.get("args", {}), dict):
         findings.add(Rule.CALL_ARGS, place, field="args")
     _check_name(call, place, findings)
 
 
 def _response(part: Json, place: str, findings: Findings) -> None:
-    returned = fields(part["functionResponse"])
+    returned = obj(part["functionResponse"])
     response: object = returned.get("response")
     if isinstance(response, dict):
         findings.size += sum(len(string(value)) for value in cast("Json", response).values())
@@ -313,7 +312,7 @@ def _check_name(call: Json, place: str, findings: Findings) -> None:
 
 def _inline(part: Json, place: str, findings: Findings) -> None:
     findings.images += 1
-    inner = fields(part["inlineData"])
+    inner = obj(part["inlineData"])
     _check_media_type(inner.get("mimeType"), place, findings)
     data = string(inner.get("data"))
     if not data or not _is_bytes(data):
@@ -324,7 +323,7 @@ def _inline(part: Json, place: str, findings: Findings) -> None:
 
 def _file(part: Json, place: str, findings: Findings) -> None:
     findings.images += 1
-    inner = fields(part["fileData"])
+    inner = obj(part["fileData"])
     url: object = inner.get("fileUri")
     if not isinstance(url, str) or not (is_web_url(url) or url.startswith("gs://")):
         findings.add(Rule.URL, place, url)

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from blocks.formats import REASONING
+from blocks.formats import REASONING, obj
 from render.policy._context import Model, Violation
 from render.providers._rules import (
     LISTS,
@@ -21,7 +21,6 @@ from render.providers._rules import (
     Json,
     Shapes,
     check_names,
-    fields,
     is_number,
     is_readable,
     placed,
@@ -184,7 +183,7 @@ def _read_call(call: object, place: str, findings: Findings) -> str:
         return ""
     check_fields(known, KNOWN_FIELDS["call"], place, findings)
     kind = known.get("type")
-    inner = fields(known.get(kind) if kind in ("function", "custom") else None)
+    inner = obj(known.get(kind) if kind in ("function", "custom") else None)
     if inner:
         check_call(inner, place, findings, is_free=kind == "custom")
     else:
@@ -224,11 +223,11 @@ def _check_part(part: object, role: str, place: str, findings: Findings) -> None
 
 
 def _image(part: Json, place: str, findings: Findings) -> None:
-    check_image({}, fields(part.get("image_url")).get("url"), place, findings)
+    check_image({}, obj(part.get("image_url")).get("url"), place, findings)
 
 
 def _file(part: Json, place: str, findings: Findings) -> None:
-    check_file(fields(part.get("file")), place, Rule.FILE, findings)
+    check_file(obj(part.get("file")), place, Rule.FILE, findings)
 
 
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {

@@ -294,11 +294,7 @@ def tool_tokens(tool: Json, counter: TokenCounter) -> int:
     if definition.other:
         return counter.part(ProviderPart(value=definition.other))
     named = counter.count(f"{definition.name}:{definition.description.removesuffix('.')}")
-    return FUNCTION_TOKENS + named + _schema_tokens(definition.schema, counter)
-
-
-def _schema_tokens(schema: Json, counter: TokenCounter) -> int:
-    tokens, waiting = 0, [schema]
+    tokens, waiting = 0, [definition.schema]
     while waiting:
         found = waiting.pop()
         for name, value in obj(found.get("properties")).items():
@@ -314,7 +310,7 @@ def _schema_tokens(schema: Json, counter: TokenCounter) -> int:
             *obj(found.get("$defs")).values(),
         ]
         waiting += objs(nested)
-    return tokens
+    return FUNCTION_TOKENS + named + tokens
 
 
 def _output_tokens(output: object, counter: TokenCounter) -> int:
@@ -381,17 +377,13 @@ def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
     """The piece's items with cache marks."""
     items, place = list[Json](), len(piece.spots)
     for item in reversed(piece.items):  # content that can carry marks comes after the model's own
-        parts = _parts_in(item)
+        content: object = item.get("content")
+        is_message = item.get("role") in HEARD and isinstance(content, list)
+        parts = len(cast("list[Any]", content)) if is_message else 1
         place -= parts
         hits = {spot - place for spot in spots if place <= spot < place + parts}
         items.append(_with_marks(item, hits) if hits else item)
     return items[::-1]
-
-
-def _parts_in(item: Json) -> int:
-    content: object = item.get("content")
-    is_message = item.get("role") in HEARD and isinstance(content, list)
-    return len(cast("list[Any]", content)) if is_message else 1
 
 
 def _with_marks(item: Json, hits: set[int]) -> Json:

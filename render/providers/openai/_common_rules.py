@@ -4,9 +4,14 @@ from enum import Enum, unique
 from typing import Final
 
 from blocks import is_web_url
+from blocks.formats import obj, string
 from render.policy._context import Model
 from render.providers._encoding import is_base64, is_object
-from render.providers._rules import Findings, Json, fields, matches, string
+from render.providers._rules import (
+    Findings,
+    Json,
+    matches,
+)
 from render.providers.openai._constants import IMAGE_MEDIA_TYPES, MARK, NAME, PICTURES_MAX
 
 REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
@@ -69,7 +74,7 @@ def check_limits(request: Json, place: str, model: Model | None, findings: Findi
         first, _ = findings.marks[0]
         findings.add(CommonRule.MARK_MODEL, ".".join(first.split(".")[:2]))
     if options is not None:
-        if fields(options).get("mode", "implicit") not in ("implicit", "explicit"):
+        if obj(options).get("mode", "implicit") not in ("implicit", "explicit"):
             findings.add(CommonRule.CACHE_OPTIONS, "prompt_cache_options")
         if not has_marks:
             findings.add(CommonRule.MARK_MODEL, "prompt_cache_options")
@@ -91,7 +96,7 @@ def check_definition(
     name, schema = tool.get("name"), tool.get("parameters")
     if not _is_name(name):
         findings.add(rule, place)
-    if has_schema and schema is not None and fields(schema).get("type") != "object":
+    if has_schema and schema is not None and obj(schema).get("type") != "object":
         findings.add(CommonRule.TOOL_SCHEMA, place, string(name), field="parameters")
     return string(name)
 
@@ -117,7 +122,7 @@ def check_mark(part: Json, place: str, findings: Findings, *, is_allowed: bool) 
     """Check the cache mark on a part, if it has one."""
     if MARK not in part:
         return
-    mark = fields(part[MARK])
+    mark = obj(part[MARK])
     findings.marks.append((place, str(mark.get("ttl"))))
     if mark.get("mode") != "explicit" or mark.get("ttl") not in (None, "30m", "12h"):
         findings.add(CommonRule.MARK_FORM, place, field=MARK)

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import attrs
 
+from blocks.formats import obj, string
 from render.policy._context import Model, Violation
 from render.providers._rules import (
     LISTS,
@@ -23,13 +24,11 @@ from render.providers._rules import (
     Shapes,
     check_names,
     field,
-    fields,
     is_filled,
     is_number,
     is_readable,
     items,
     placed,
-    string,
 )
 from render.providers.openai._common_rules import (
     CommonRule,
@@ -192,7 +191,7 @@ def _agent_message(item: Json, place: str, findings: Findings) -> None:
     """Check the content of a message between agents of a team, which the server may have encrypted."""
     content: object = item.get("content")
     parts = items(content)
-    readable = [part for part in parts if fields(part).get("type") != "encrypted_content"]
+    readable = [part for part in parts if obj(part).get("type") != "encrypted_content"]
     if readable or not parts:
         _check_parts(readable or content, "user", place, "content", findings)
 

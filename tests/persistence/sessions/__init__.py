@@ -3,6 +3,5 @@
 _builder, _read, _session: test_recorded.py, test_source.py, test_envelopes.py
 _grok: test_message_lists.py
 _message_lists, _messages: test_message_lists.py
-_openhands_v1: test_openhands.py
 _source: test_source.py
 """

@@ -1,6 +1,5 @@
 """Tests of `timeline/integrations`: each with its real framework, where that is installed.
 
-_agents_items: test_openai_agents.py
 _conversation, _pieces: test_langchain.py, test_pydantic_ai.py
 _conversation: test_lacking.py
 

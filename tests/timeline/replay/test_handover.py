@@ -75,7 +75,7 @@ def attached(text: str, standing: str) -> UserAttachment:
 
 def handed(history: Session, *texts: str) -> Handover:
     """The measures of a session whose calls had these texts."""
-    meter = HandoverMeter.of(history)
+    meter = HandoverMeter(laid_of(history))
     for number, text in enumerate(texts):
         meter.measure(number, text)
     return meter.handover

@@ -6,7 +6,7 @@ from typing import Final
 
 from render import Json, Model, provider_of
 from timeline.billing import CacheStep
-from timeline.fake_provider._reply import ApiError, Draft, Reply, overlong
+from timeline.fake_provider._reply import ApiError, Draft, Reply, invalid, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
 from timeline.fake_provider.wires._wire import (
     Outgoing,
@@ -57,11 +57,6 @@ def request_of(body: Json, _: Mapping[str, str], headers: Mapping[str, str]) -> 
         if field in body and beta not in named:
             return invalid(f"{field}: Extra inputs are not permitted")
     return body
-
-
-def invalid(message: str) -> ApiError:
-    """400: the request is not valid."""
-    return ApiError(400, "invalid_request_error", message)
 
 
 def shape_error(request: Json, purpose: Purpose) -> ApiError | None:

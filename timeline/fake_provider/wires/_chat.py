@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from render import Json, Model
-from timeline.fake_provider._reply import ApiError, Draft, overlong
+from timeline.fake_provider._reply import ApiError, Draft, invalid, overlong
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._openai import invalid, key_error, refusal, rule_error
+from timeline.fake_provider.wires._openai import key_error, refusal, rule_error
 from timeline.fake_provider.wires._wire import (
     Outgoing,
     Purpose,
@@ -60,19 +60,41 @@ def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
 def message(outgoing: Outgoing) -> Json:
     """A completion with one choice."""
     answer = outgoing.answer
+    text = "".join(draft.block["text"] for draft in answer.drafts if draft.block["type"] == "text")
+    calls = [
+        {
+            "id": draft.block["id"],
+            "type": "function",
+            "function": {"name": draft.block["name"], "arguments": draft.said},
+        }
+        for draft in answer.drafts
+        if draft.block["type"] == "tool_use"
+    ]
     choice = {
         "index": 0,
-        "message": _message(answer.drafts, refuses=answer.stop_reason == "refusal"),
+        "message": {
+            "role": "assistant",
+            "content": text or None,
+            "refusal": "I can't help with that." if answer.stop_reason == "refusal" else None,
+            **({"tool_calls": calls} if calls else {}),
+        },
         "finish_reason": _STOPS.get(answer.stop_reason, "stop"),
         "logprobs": None,
     }
+    step, output = outgoing.step, answer.output_tokens
     return {
         "id": outgoing.id,
         "object": "chat.completion",
         "created": outgoing.created,
         "model": outgoing.model.name,
         "choices": [choice],
-        "usage": _usage(outgoing),
+        "usage": {
+            "prompt_tokens": step.total,
+            "prompt_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
+            "completion_tokens": output,
+            "completion_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": step.total + output,
+        },
     }
 
 
@@ -93,34 +115,6 @@ def stream(message: Json, _: Sequence[Draft], request: Json) -> Iterator[bytes]:
 def error_event(error: ApiError) -> bytes:
     """The refusal in place of a chunk."""
     return event(refusal(error)[1])
-
-
-def _message(drafts: Sequence[Draft], *, refuses: bool) -> Json:
-    """The message: all texts joined, then the calls."""
-    text = "".join(draft.block["text"] for draft in drafts if draft.block["type"] == "text")
-    calls = [
-        {
-            "id": draft.block["id"],
-            "type": "function",
-            "function": {"name": draft.block["name"], "arguments": draft.said},
-        }
-        for draft in drafts
-        if draft.block["type"] == "tool_use"
-    ]
-    refusal = "I can't help with that." if refuses else None
-    message: Json = {"role": "assistant", "content": text or None, "refusal": refusal}
-    return {**message, "tool_calls": calls} if calls else message
-
-
-def _usage(outgoing: Outgoing) -> Json:
-    step, output = outgoing.step, outgoing.answer.output_tokens
-    return {
-        "prompt_tokens": step.total,
-        "prompt_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
-        "completion_tokens": output,
-        "completion_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": step.total + output,
-    }
 
 
 def _choice(delta: Json, reason: str | None) -> Json:

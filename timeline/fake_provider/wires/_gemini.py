@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from blocks.formats import SHAPES
 from render import Json, Model, provider_of
-from timeline.fake_provider._reply import ApiError, Draft
+from timeline.fake_provider._reply import ApiError, Draft, invalid
 from timeline.fake_provider.wires._signature import is_signed, sealed
 from timeline.fake_provider.wires._wire import (
     Outgoing,
@@ -66,9 +66,7 @@ def request_of(body: Json, place: Mapping[str, str], _: Mapping[str, str]) -> Js
         return ApiError(404, "not_found_error", "Not found")
     fields: Json = _rest(body)
     if field := unknown_field(fields, _FIELDS):
-        return _invalid(
-            f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
-        )
+        return invalid(f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.')
     contents = fields.pop("contents", [])
     config = {**fields.pop("generationConfig", {}), **fields}
     stream = {"stream": True} if place["method"] == _METHODS[1] else {}
@@ -78,11 +76,11 @@ def request_of(body: Json, place: Mapping[str, str], _: Mapping[str, str]) -> Js
 def rule_error(request: Json, model: Model) -> ApiError | None:
     """The rules, and signatures that were changed."""
     for violation in provider_of(model).violations(request, model):
-        return _invalid(violation.message)
+        return invalid(violation.message)
     for content in request["contents"]:
         for part in content["parts"]:
             if SHAPE.seal in part and not _is_own(part):
-                return _invalid("Corrupted thought signature.")
+                return invalid("Corrupted thought signature.")
     return None
 
 
@@ -95,9 +93,16 @@ def message(outgoing: Outgoing) -> Json:
         "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
         "index": 0,
     }
+    step, output = outgoing.step, answer.output_tokens
+    cached = {"cachedContentTokenCount": step.read} if step.read else {}
     return {
         "candidates": [candidate],
-        "usageMetadata": _usage(outgoing),
+        "usageMetadata": {
+            "promptTokenCount": step.total,
+            **cached,
+            "candidatesTokenCount": output,
+            "totalTokenCount": step.total + output,
+        },
         "modelVersion": outgoing.model.name,
         "responseId": outgoing.id,
     }
@@ -126,10 +131,6 @@ def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
 def error_event(error: ApiError) -> bytes:
     """The refusal in place of a chunk."""
     return event(refusal(error)[1])
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError(400, "invalid_request_error", message)
 
 
 def _rest(value: Any) -> Any:
@@ -190,17 +191,6 @@ def _streamed(part: Json) -> Iterator[Json]:
     yield from ({"text": piece, **flags} for piece in pieces(part["text"]))
     if SHAPE.seal in part:
         yield {"text": "", SHAPE.seal: part[SHAPE.seal]}
-
-
-def _usage(outgoing: Outgoing) -> Json:
-    step, output = outgoing.step, outgoing.answer.output_tokens
-    cached = {"cachedContentTokenCount": step.read} if step.read else {}
-    return {
-        "promptTokenCount": step.total,
-        **cached,
-        "candidatesTokenCount": output,
-        "totalTokenCount": step.total + output,
-    }
 
 
 def tools_of(request: Json) -> Iterator[tuple[str, Json]]:

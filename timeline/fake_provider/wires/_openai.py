@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from render import Json, Model, provider_of
-from timeline.fake_provider._reply import ApiError
+from timeline.fake_provider._reply import ApiError, invalid
 from timeline.fake_provider.wires._signature import is_signed
 from timeline.fake_provider.wires._wire import blocks_of
 
@@ -30,11 +30,6 @@ TOO_LONG: Final = (
     "Input tokens exceed the configured limit of {1} tokens. Your messages resulted in {0} tokens. "
     "Please reduce the length of the messages."
 )
-
-
-def invalid(message: str, code: str = "") -> ApiError:
-    """400: the request is not valid."""
-    return ApiError(400, "invalid_request_error", message, code=code)
 
 
 def missing(request: Json, *names: str) -> ApiError | None:

@@ -5,9 +5,9 @@ from itertools import count
 from typing import Final
 
 from render import Json, Model
-from timeline.fake_provider._reply import ApiError, Draft, Reply
+from timeline.fake_provider._reply import ApiError, Draft, Reply, invalid
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._openai import Offer, invalid, key_error, refusal
+from timeline.fake_provider.wires._openai import Offer, key_error, refusal
 from timeline.fake_provider.wires._signature import sealed
 from timeline.fake_provider.wires._wire import (
     Outgoing,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 
-from blocks.formats import Format
+from blocks.formats import Format, obj
 from render import Json, Model
 from timeline.billing import CacheStep
 from timeline.fake_provider._reply import Answer, ApiError, Draft, Reply, overlong
@@ -117,8 +117,7 @@ def unknown_field(request: Json, known: frozenset[str]) -> str:
 
 def child(value: Json, name: str) -> Json:
     """The object in this field; an empty one if there is none."""
-    inner = value.get(name)
-    return cast("Json", inner) if isinstance(inner, dict) else {}
+    return obj(value.get(name))
 
 
 def prompt_of(request: Json) -> list[Json]:
