@@ -99,10 +99,6 @@ if TYPE_CHECKING:
     from render.providers.anthropic import validate_request as validate_request
     from render.summary._merge import SummaryRoom as SummaryRoom
     from render.summary._merge import merge_summaries as merge_summaries
-    from render.summary._redaction import Redaction as Redaction
-    from render.summary._redaction import redaction_of as redaction_of
-    from render.summary._redaction import said_by as said_by
-    from render.summary._redaction import without_blocks as without_blocks
     from render.summary._text import format_summary as format_summary
 
 # What only a compaction or a check needs.
@@ -123,7 +119,6 @@ __getattr__, __dir__ = _later(
         "render.compaction._ladder_steps": "RUNGS RungScope replayable_calls summarize_before",
         "render.providers.anthropic": "validate_request",
         "render.summary._merge": "SummaryRoom merge_summaries",
-        "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
         "render.summary._text": "format_summary",
     },
 )

@@ -60,6 +60,7 @@ from render import (
 from timeline._flow_drivers import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService
+from timeline.engine._hiding import Redaction
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -476,7 +477,7 @@ def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummar
         text = leaves(msgspec.to_builtins(view.compaction.event.summary))
         shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
         shown += [entry.block for entry in view.compaction.head.entries]
-    return render.redaction_of(secret, [summary], shown).redacted(summary)
+    return Redaction(secret, [summary], shown).redacted(summary)
 
 
 # Edits of hooks.
