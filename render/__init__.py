@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from blocks import later as _later
+from render._pipeline import Rendered
 from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
-from render.stages._rendered_and_cache_points import Rendered
 from render.view._view import Json, View
 
 __all__ = [
@@ -46,16 +46,16 @@ from render.providers import PROVIDERS as PROVIDERS
 from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
-from render.stages._budget_and_compaction_due import Account as Account
-from render.stages._budget_and_compaction_due import account as account
-from render.stages._budget_and_compaction_due import compaction_due as compaction_due
-from render.stages._budget_and_compaction_due import format_account as format_account
-from render.stages._budget_and_compaction_due import total_tokens as total_tokens
-from render.stages._budget_and_compaction_due import (
+from render.stages._budget import Account as Account
+from render.stages._budget import account as account
+from render.stages._budget import compaction_due as compaction_due
+from render.stages._budget import format_account as format_account
+from render.stages._budget import total_tokens as total_tokens
+from render.stages._budget import (
     within_provider_limits as within_provider_limits,
 )
-from render.stages._hide_and_bring_back import Returned as Returned
-from render.stages._hide_and_bring_back import returned as returned
+from render.stages._visibility import Returned as Returned
+from render.stages._visibility import returned as returned
 from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide

@@ -22,10 +22,10 @@ from blocks import (
     text_of,
     words_of,
 )
+from render.compaction._carry import LABEL_TOKENS, is_said
 from render.compaction._draft import FoldRange
-from render.compaction._user_words_and_instructions import LABEL_TOKENS, is_said
 from render.policy._context import Context
-from render.stages._budget_and_compaction_due import account, target_of
+from render.stages._budget import account, target_of
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions

@@ -68,12 +68,12 @@ from blocks import (
     path_stem,
     text_of,
 )
+from render.compaction._carry import carry, is_said, replaced
 from render.compaction._computed_summary import summary_block
 from render.compaction._draft import FoldRange, Proposal
-from render.compaction._user_words_and_instructions import carry, is_said, replaced
 from render.policy._context import Context
-from render.stages._budget_and_compaction_due import fitting_of, target_of, total_tokens
-from render.stages._hide_and_bring_back import clipped, share_of
+from render.stages._budget import fitting_of, target_of, total_tokens
+from render.stages._visibility import clipped, share_of
 from render.view._fold import commit, decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 

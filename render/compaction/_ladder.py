@@ -72,8 +72,8 @@ from render.compaction._ladder_steps import (
 )
 from render.policy._context import Context
 from render.policy._policy import Rung, RungName
-from render.stages._budget_and_compaction_due import fitting_of, threshold_of, total_tokens
-from render.stages._hide_and_bring_back import wanted
+from render.stages._budget import fitting_of, threshold_of, total_tokens
+from render.stages._visibility import wanted
 from render.view._fold import decide
 from render.view._view import Entry, View
 

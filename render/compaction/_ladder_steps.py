@@ -63,7 +63,7 @@ from render.compaction._cut_and_fold import (
 from render.compaction._draft import Proposal
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
-from render.stages._hide_and_bring_back import offered
+from render.stages._visibility import offered
 from render.summary._identifiers import identifiers, one_line, searched
 from render.summary._text import span_line
 from render.view._view import Entry, Group, Place, View
@@ -251,7 +251,7 @@ POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way
 CALL: Final = '{tool}("{artifact}")'
 """How an agent with a tool that reads artifacts gets the content back."""
 NAME: Final = 'name "{artifact}" and it is shown again'
-"""How an agent without that tool gets it back; see `render.stages._hide_and_bring_back`."""
+"""How an agent without that tool gets it back; see `render.stages._visibility`."""
 AT: Final = "read back at {}"
 """How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120

@@ -5,5 +5,5 @@ _computed_summary: ../../timeline/engine/test_paid_summaries.py, ../../test_feat
 _cut_and_fold: test_cut.py, test_range.py, test_keep_turns.py, test_fitting.py, test_apply.py
 _ladder: test_ladder.py, test_checked.py, test_restore.py
 _ladder_steps: test_clear.py, test_drop.py, test_externalize.py, test_placeholder.py, test_freshness.py, test_durability.py
-_user_words_and_instructions: test_carry.py, test_pasted.py
+_carry: test_carry.py, test_pasted.py
 """

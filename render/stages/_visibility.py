@@ -45,7 +45,7 @@ from blocks import (
 from blocks.formats import appended_texts, lays_down, obj, objs, string
 from render.policy._context import Context, Piece
 from render.policy._policy import Policy
-from render.stages._budget_and_compaction_due import (
+from render.stages._budget import (
     account,
     fitting_of,
     is_cold,

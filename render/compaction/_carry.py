@@ -44,7 +44,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._hide_and_bring_back import HEAD_SHARE, cut_text, each_at_most
+from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.view._view import Entry, Place
