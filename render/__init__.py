@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from blocks import later as _later
 from render._pipeline import Rendered
-from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
 from render.view._view import Json, View
@@ -32,7 +31,6 @@ from render._pipeline import Need as Need
 from render._pipeline import handed_out as handed_out
 from render._pipeline import render as render
 from render._pipeline import show as show
-from render.compaction._draft import FoldRange as FoldRange
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
 from render.policy._context import Overflow as Overflow
@@ -68,15 +66,7 @@ from render.view._view import Place as Place
 from render.view._view import stand_in as stand_in
 
 if TYPE_CHECKING:
-    from render.compaction._cut_and_fold import Summary
-    from render.compaction._cut_and_fold import apply_range as apply_range
-    from render.compaction._cut_and_fold import compaction_event as compaction_event
-    from render.compaction._cut_and_fold import extractive as extractive
-    from render.compaction._cut_and_fold import fitted_at as fitted_at
-    from render.compaction._cut_and_fold import range_before as range_before
-    from render.compaction._cut_and_fold import range_before_tail as range_before_tail
-    from render.compaction._cut_and_fold import skip as skip
-    from render.compaction._cut_and_fold import truncated as truncated
+    from render.compaction._ladder import CompactionDraft
     from render.compaction._ladder import CompactionTrial as CompactionTrial
     from render.compaction._ladder import ExternalFacts as ExternalFacts
     from render.compaction._ladder import apply_compaction as apply_compaction
@@ -84,7 +74,7 @@ if TYPE_CHECKING:
     from render.compaction._ladder import gains_enough as gains_enough
     from render.compaction._ladder import recut as recut
     from render.compaction._ladder import restore_draft as restore_draft
-    from render.compaction._ladder_steps import RUNGS, RungScope, summarize_before
+    from render.compaction._ladder_steps import RUNGS, Proposal, RungScope, summarize_before
     from render.compaction._ladder_steps import replayable_calls as replayable_calls
     from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
     from render.compaction._prompt import Asking as Asking
@@ -96,6 +86,16 @@ if TYPE_CHECKING:
     from render.compaction._prompt import summary_key as summary_key
     from render.compaction._prompt import summary_prompts as summary_prompts
     from render.compaction._prompt import without_thinking as without_thinking
+    from render.compaction._range import FoldRange as FoldRange
+    from render.compaction._range import Summary
+    from render.compaction._range import apply_range as apply_range
+    from render.compaction._range import compaction_event as compaction_event
+    from render.compaction._range import extractive as extractive
+    from render.compaction._range import fitted_at as fitted_at
+    from render.compaction._range import range_before as range_before
+    from render.compaction._range import range_before_tail as range_before_tail
+    from render.compaction._range import skip as skip
+    from render.compaction._range import truncated as truncated
     from render.providers.anthropic import validate_request as validate_request
     from render.summary._merge import SummaryRoom as SummaryRoom
     from render.summary._merge import merge_summaries as merge_summaries
@@ -105,18 +105,19 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = _later(
     globals(),
     {
-        "render.compaction._cut_and_fold": (
-            "Summary apply_range compaction_event extractive fitted_at range_before range_before_tail skip truncated"
+        "render.compaction._range": (
+            "FoldRange Summary apply_range compaction_event extractive fitted_at range_before "
+            "range_before_tail skip truncated"
         ),
         "render.compaction._ladder": (
-            "CompactionTrial ExternalFacts apply_compaction draft_compaction gains_enough recut "
+            "CompactionDraft CompactionTrial ExternalFacts apply_compaction draft_compaction gains_enough recut "
             "restore_draft"
         ),
         "render.compaction._prompt": (
             "Asking PROMPT_VERSION Prompt RejectedAnswerError continued parse_answer shared_key "
             "summary_key summary_prompts without_thinking"
         ),
-        "render.compaction._ladder_steps": "RUNGS RungScope replayable_calls summarize_before",
+        "render.compaction._ladder_steps": "Proposal RUNGS RungScope replayable_calls summarize_before",
         "render.providers.anthropic": "validate_request",
         "render.summary._merge": "SummaryRoom merge_summaries",
         "render.summary._text": "format_summary",

@@ -172,6 +172,7 @@ def bound(
     shell_method.__qualname__, shell_method.__module__ = name, run.__module__
     signature = inspect.signature(operation)
     result = signature.return_annotation.__args__[-1]  # of Flow[result]
+    result = getattr(result, "__forward_arg__", result)  # a name, if its class loads late
     shell_method.__signature__ = signature.replace(return_annotation=result)
     shell_method.__annotations__ = {**operation.__annotations__, "return": result}
     return cast("Callable[Concatenate[_S, _P], _R]", shell_method)

@@ -40,8 +40,8 @@ from blocks import (
     text_of,
 )
 from render._pipeline import show
-from render.compaction._computed_summary import begun_turn, summary_block, written_before
-from render.compaction._draft import FoldRange
+from render.compaction._head import begun_turn, summary_block, written_before
+from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._visibility import cut_text
 from render.summary._identifiers import one_line

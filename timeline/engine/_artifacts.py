@@ -49,11 +49,9 @@ from blocks import (
 )
 from persistence import EventStore
 from render import (
-    CompactionDraft,
     Context,
     Place,
     Policy,
-    Proposal,
     Returned,
     View,
     returned,
@@ -63,6 +61,7 @@ from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactDescription, ArtifactStore, KeyRing, Requester
+    from render import CompactionDraft, Proposal
 
 log = logging.getLogger("foldline")
 

@@ -49,7 +49,6 @@ from blocks import (
 )
 from render import (
     LADDER,
-    CompactionDraft,
     Context,
     View,
     compaction_due,
@@ -78,7 +77,7 @@ if TYPE_CHECKING:
     from asyncio import Task
     from concurrent.futures import Future
 
-    from render import CompactionTrial, ExternalFacts, Summary
+    from render import CompactionDraft, CompactionTrial, ExternalFacts, Summary
     from timeline.engine._engine import Attempt, Engine
 
 log = logging.getLogger("foldline")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias,
 import attrs
 from msgspec.structs import replace
 
+import render
 from blocks import (
     AlreadyRecordedError,
     Answered,
@@ -67,7 +68,6 @@ from persistence import Removed
 from render import (
     PROVIDERS,
     Account,
-    CompactionDraft,
     Context,
     Json,
     Rendered,
@@ -115,6 +115,7 @@ from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
     from persistence import Hit
+    from render import CompactionDraft
     from timeline.engine._sync import HistoryMemory
 
 _T = TypeVar("_T")
@@ -569,7 +570,7 @@ class Operations:
         """
         return (yield from expand(self.engine))
 
-    def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionDraft]:
+    def propose(self, *, system: System = None, tools: Tools = None) -> Flow["CompactionDraft"]:
         """Return what a compaction would do now, as data; this changes nothing.
 
         Raises:
@@ -578,7 +579,7 @@ class Operations:
         return (yield from propose(self.engine, self._context(system, tools)))
 
     def commit_draft(
-        self, draft: CompactionDraft, *, system: System = None, tools: Tools = None
+        self, draft: "CompactionDraft", *, system: System = None, tools: Tools = None
     ) -> Flow[int]:
         """Carry out a draft that `propose` gave; committing it again changes nothing.
 
@@ -587,7 +588,7 @@ class Operations:
             DataError: the draft is for another timeline, or proposes nothing.
             MisuseError: it is not a draft, or the artifact store refused the content to be moved.
         """
-        checked_struct(draft, CompactionDraft, "commit_draft()", "draft")
+        checked_struct(draft, render.CompactionDraft, "commit_draft()", "draft")
         return (yield from commit_draft(self.engine, draft, self._context(system, tools)))
 
     def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from blocks import Block, StructuredSummary
 from render import Asking, Context, FoldRange, View, summary_prompts
-from render.compaction._cut_and_fold import is_legal
 from render.compaction._prompt import (
     COMPUTED_MAX,
     MARKER,
@@ -21,6 +20,7 @@ from render.compaction._prompt import (
     named,
     parse_answer,
 )
+from render.compaction._range import is_legal
 from render.summary._merge import SummaryRoom
 from render.summary._text import WORKING
 from render.summary._written import format_written
