@@ -532,8 +532,8 @@ def operations_of(
         can_seal=sealing.is_possible or not sealing.is_needed,
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
-    retention = Retention.of(options.get("retention"), options.get("archive"), store)
     observers = tuple(options.get("observers", ()))
+    retention = Retention.of(options.get("retention"), options.get("archive"), store, observers)
     traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
@@ -541,7 +541,7 @@ def operations_of(
         ids=options.get("ids", time_ordered),
         clock=clock,
         sealing=sealing,
-        retention=attrs.evolve(retention, observers=observers),
+        retention=retention,
         traces=traces,
         observers=observers,
         artifact_service=artifact_service,

@@ -731,7 +731,7 @@ class Operations:
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted.keeping == "keep" or compaction is None or not store.can_remove:
+        if wanted is None or compaction is None:
             return Removed()
         cut = compaction.event.cut
         return (yield from blocking(wanted.trim, store, self.engine.id, cut))
