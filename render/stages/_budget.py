@@ -15,7 +15,6 @@ import attrs
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
-    Block,
     Calibration,
     Note,
     Plan,
@@ -525,7 +524,7 @@ def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
 
 
 def _part(entry: Entry, tokens: int) -> _Part:
-    kind = _kind_of(entry.block)
+    kind: PartKind = next((k for types, k in _KINDS if isinstance(entry.block, types)), "block")
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
@@ -537,10 +536,3 @@ def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:
     for group, piece in groups[-1:]:
         for entry, _ in group.unanswered:
             yield _part(entry, piece.tokens_of(entry.version))
-
-
-def _kind_of(block: Block) -> PartKind:
-    for types, kind in _KINDS:
-        if isinstance(block, types):
-            return kind
-    return "block"
