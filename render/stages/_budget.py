@@ -15,6 +15,7 @@ import attrs
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
+    Block,
     Calibration,
     Note,
     Plan,
@@ -524,7 +525,7 @@ def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
 
 
 def _part(entry: Entry, tokens: int) -> _Part:
-    kind: PartKind = next((k for types, k in _KINDS if isinstance(entry.block, types)), "block")
+    kind = _kind_of(entry.block)
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
@@ -536,3 +537,10 @@ def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:
     for group, piece in groups[-1:]:
         for entry, _ in group.unanswered:
             yield _part(entry, piece.tokens_of(entry.version))
+
+
+def _kind_of(block: Block) -> PartKind:
+    for types, kind in _KINDS:
+        if isinstance(block, types):
+            return kind
+    return "block"
