@@ -180,7 +180,7 @@ $(TESTING): pyproject.toml
 	$(PIP) install --quiet --editable '.[test,docs]'
 	@touch $(RUNTIME) $@
 
-# What `mutmut` calls the mutants of a file: render/compaction/_cut_and_fold.py gives render.compaction._cut_and_fold.x*
+# What `mutmut` calls the mutants of a file: render/compaction/_range.py gives render.compaction._range.x*
 mutants_of = $(if $(1),$(patsubst %.py,'%.x*',$(subst /,.,$(1))))
 mutants_chosen = $(if $(SAMPLE),$$($(BIN)/python benchmarks/mutants.py $(SAMPLE)),$(call mutants_of,$(MODULES)))
 

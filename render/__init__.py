@@ -3,10 +3,8 @@
 from typing import TYPE_CHECKING
 
 from blocks import later as _later
-from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy
-from render.stages._rendered_and_cache_points import Rendered
 from render.view._view import Json, View
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
 ]
 
 # For the rooms of this house; not public.
-from render.compaction._draft import FoldRange as FoldRange
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
 from render.policy._context import Overflow as Overflow
@@ -37,12 +34,12 @@ from render.policy._policy import ToolPolicy as ToolPolicy
 from render.providers import PROVIDERS as PROVIDERS
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
-from render.stages._budget_and_compaction_due import Account as Account
-from render.stages._budget_and_compaction_due import account as account
-from render.stages._budget_and_compaction_due import compaction_due as compaction_due
-from render.stages._budget_and_compaction_due import format_account as format_account
-from render.stages._budget_and_compaction_due import total_tokens as total_tokens
-from render.stages._budget_and_compaction_due import (
+from render.stages._budget import Account as Account
+from render.stages._budget import account as account
+from render.stages._budget import compaction_due as compaction_due
+from render.stages._budget import format_account as format_account
+from render.stages._budget import total_tokens as total_tokens
+from render.stages._budget import (
     within_provider_limits as within_provider_limits,
 )
 from render.view._fold import LADDER as LADDER
@@ -61,18 +58,11 @@ if TYPE_CHECKING:
     from render._pipeline import Compact as Compact
     from render._pipeline import Decided as Decided
     from render._pipeline import Need as Need
+    from render._pipeline import Rendered
     from render._pipeline import handed_out as handed_out
     from render._pipeline import render as render
     from render._pipeline import show as show
-    from render.compaction._cut_and_fold import Summary
-    from render.compaction._cut_and_fold import apply_range as apply_range
-    from render.compaction._cut_and_fold import compaction_event as compaction_event
-    from render.compaction._cut_and_fold import extractive as extractive
-    from render.compaction._cut_and_fold import fitted_at as fitted_at
-    from render.compaction._cut_and_fold import range_before as range_before
-    from render.compaction._cut_and_fold import range_before_tail as range_before_tail
-    from render.compaction._cut_and_fold import skip as skip
-    from render.compaction._cut_and_fold import truncated as truncated
+    from render.compaction._ladder import CompactionDraft
     from render.compaction._ladder import CompactionTrial as CompactionTrial
     from render.compaction._ladder import ExternalFacts as ExternalFacts
     from render.compaction._ladder import apply_compaction as apply_compaction
@@ -80,7 +70,7 @@ if TYPE_CHECKING:
     from render.compaction._ladder import gains_enough as gains_enough
     from render.compaction._ladder import recut as recut
     from render.compaction._ladder import restore_draft as restore_draft
-    from render.compaction._ladder_steps import RUNGS, RungScope, summarize_before
+    from render.compaction._ladder_steps import RUNGS, Proposal, RungScope, summarize_before
     from render.compaction._ladder_steps import replayable_calls as replayable_calls
     from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
     from render.compaction._prompt import Asking as Asking
@@ -92,15 +82,21 @@ if TYPE_CHECKING:
     from render.compaction._prompt import summary_key as summary_key
     from render.compaction._prompt import summary_prompts as summary_prompts
     from render.compaction._prompt import without_thinking as without_thinking
+    from render.compaction._range import FoldRange as FoldRange
+    from render.compaction._range import Summary
+    from render.compaction._range import apply_range as apply_range
+    from render.compaction._range import compaction_event as compaction_event
+    from render.compaction._range import extractive as extractive
+    from render.compaction._range import fitted_at as fitted_at
+    from render.compaction._range import range_before as range_before
+    from render.compaction._range import range_before_tail as range_before_tail
+    from render.compaction._range import skip as skip
+    from render.compaction._range import truncated as truncated
     from render.providers._overflow_errors import OVERFLOW_TEXTS as OVERFLOW_TEXTS
     from render.providers._overflow_errors import overflow_of as overflow_of
     from render.providers.anthropic import validate_request as validate_request
-    from render.stages._hide_and_bring_back import Returned as Returned
-    from render.stages._hide_and_bring_back import returned as returned
-    from render.summary._redaction import Redaction as Redaction
-    from render.summary._redaction import redaction_of as redaction_of
-    from render.summary._redaction import said_by as said_by
-    from render.summary._redaction import without_blocks as without_blocks
+    from render.stages._visibility import Returned as Returned
+    from render.stages._visibility import returned as returned
     from render.summary._text import format_summary as format_summary
     from render.summary._written import SummaryRoom as SummaryRoom
     from render.summary._written import merge_summaries as merge_summaries
@@ -109,24 +105,26 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = _later(
     globals(),
     {
-        "render._pipeline": "BringBack Compact Decided Need handed_out render show",
-        "render.compaction._cut_and_fold": (
-            "Summary apply_range compaction_event extractive fitted_at range_before range_before_tail skip truncated"
-        ),
+        "render._pipeline": "BringBack Compact Decided Need Rendered handed_out render show",
         "render.compaction._ladder": (
-            "CompactionTrial ExternalFacts apply_compaction draft_compaction gains_enough recut "
-            "restore_draft"
+            "CompactionDraft CompactionTrial ExternalFacts apply_compaction draft_compaction "
+            "gains_enough recut restore_draft"
+        ),
+        "render.compaction._ladder_steps": (
+            "RUNGS Proposal RungScope replayable_calls summarize_before"
         ),
         "render.compaction._prompt": (
-            "Asking PROMPT_VERSION Prompt RejectedAnswerError continued parse_answer shared_key "
-            "summary_key summary_prompts without_thinking"
+            "PROMPT_VERSION Asking Prompt RejectedAnswerError continued parse_answer "
+            "shared_key summary_key summary_prompts without_thinking"
         ),
-        "render.compaction._ladder_steps": "RUNGS RungScope replayable_calls summarize_before",
+        "render.compaction._range": (
+            "FoldRange Summary apply_range compaction_event extractive fitted_at range_before "
+            "range_before_tail skip truncated"
+        ),
         "render.providers._overflow_errors": "OVERFLOW_TEXTS overflow_of",
         "render.providers.anthropic": "validate_request",
-        "render.stages._hide_and_bring_back": "Returned returned",
-        "render.summary._written": "SummaryRoom merge_summaries",
-        "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
+        "render.stages._visibility": "Returned returned",
         "render.summary._text": "format_summary",
+        "render.summary._written": "SummaryRoom merge_summaries",
     },
 )

@@ -160,9 +160,7 @@ def test_a_wire_is_in_every_table(wire: str) -> None:
     method = wire.replace(".", "_")
     assert wire in get_args(Format), "add it to Format in blocks/formats/_message.py"
     assert wire in SHAPES, "add its Shape to its row in _READERS in blocks/formats/_formats.py"
-    assert hasattr(Rendered, method), (
-        f"add {method}() to Rendered in render/stages/_rendered_and_cache_points.py"
-    )
+    assert hasattr(Rendered, method), f"add {method}() to Rendered in render/_pipeline.py"
     assert wire in APIS, "add its client to APIS in timeline/_apis.py"
     wires = {each.provider for each in WIRES}
     assert wire in wires, "add it to WIRES in timeline/fake_provider/wires/__init__.py"

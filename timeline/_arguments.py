@@ -25,13 +25,12 @@ from blocks import (
     canonical_block,
     did_you_mean,
     encode_block,
-    fault_in,
     images_of,
     in_words,
     is_web_url,
     tag_of,
 )
-from render import Fixed, Json, Model, Policy, Where, refusal
+from render import Json, Model, Policy, Where, refusal
 from timeline.observe._hooks import Hooks
 
 _T = TypeVar("_T")
@@ -112,103 +111,6 @@ System: TypeAlias = str | Sequence[Json] | None
 """A text, text blocks (`text`, or OpenAI's `input_text`), or messages of the role system or developer."""
 Tools: TypeAlias = Sequence[Json] | None
 """Tool definitions in the form of the Messages API, or of OpenAI's Responses or Chat Completions."""
-_TOOL_FIELDS: Final = ("name", "description", "input_schema", "parameters", "type", "cache_control")
-
-
-def fixed_content(system: System, tools: Tools) -> bytes:
-    """System prompt and tools as JSON, without cache marks, because the engine sets its own.
-
-    Raises:
-        MisuseError: one of them is not valid; the message says which and why.
-    """
-    listed = ({"type": "text", "text": system},) if isinstance(system, str) else system
-    texts = [_unmarked(block) for block in _texts(listed, "system") if block["text"].strip()]
-    definitions = [_unmarked(tool) for tool in _definitions(tools)]
-    try:
-        return msgspec.json.encode([texts, definitions])
-    except (ValueError, TypeError, RecursionError) as error:
-        fault = fault_in({"system": texts, "tools": definitions}) or str(error)
-        raise MisuseError(f"render(): system and tools are sent as JSON, but {fault}") from error
-
-
-def fixed_of(content: bytes) -> Fixed:
-    """System prompt and tools, read back from `fixed_content`.
-
-    Raises:
-        MisuseError: the JSON is nested too deeply.
-    """
-    try:
-        system, tools = msgspec.json.decode(content)
-    except RecursionError as error:
-        raise MisuseError("render(): system and tools are nested too deeply") from error
-    if fault := fault_in({"system": system, "tools": tools}):
-        raise MisuseError(f"render(): system and tools are sent as JSON, but {fault}")
-    return Fixed(tuple(system), tuple(tools))
-
-
-def _unmarked(block: Json) -> Json:
-    return {key: value for key, value in block.items() if key != "cache_control"}
-
-
-def _texts(blocks: object, where: str) -> Sequence[Json]:
-    """The text blocks, in the form of the Messages API, of a list of text blocks and messages."""
-    texts: list[Json] = []
-    for number, block in enumerate(_listed(blocks, where, "a text, or a list of text blocks")):
-        place = f"{where}.{number}"
-        match block:
-            case {"role": "system" | "developer", "content": str(text)}:
-                texts.append({"type": "text", "text": text})
-            case {"role": "system" | "developer"}:
-                texts += _texts(cast("Json", block).get("content"), f"{place}.content")
-            case {"type": "text", "text": str()}:
-                texts.append(cast("Json", block))
-            case {"type": "input_text", "text": str(text)}:
-                texts.append({"type": "text", "text": text})
-            case Mapping():
-                raise MisuseError(
-                    f'render(): {place} is not a text block: {{"type": "text", "text": ...}}, but of '
-                    f"type {in_words(cast('Json', block).get('type'))}"
-                )
-            case _:
-                raise MisuseError(f"render(): {place} must be a text block, not {in_words(block)}")
-    return texts
-
-
-def _definitions(tools: Tools) -> Sequence[Json]:
-    """The tool definitions. Each must have a name, except the provider's own tools."""
-    for number, tool in enumerate(_listed(tools, "tools", "a list of definitions")):
-        where = f"render(): tools.{number}"
-        if not isinstance(tool, Mapping):
-            advice = "; give its definition" if hasattr(tool, "definition") else ""
-            raise MisuseError(
-                f"{where} must be a definition (a dict), not {in_words(tool)}{advice}"
-            )
-        definition = cast("Mapping[str, Any]", tool)
-        kind = definition.get("type", "custom")
-        inner: object = definition.get(kind) if kind in ("custom", "function") else None
-        named = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else definition
-        is_providers = isinstance(kind, str) and kind not in {"custom", "function"}
-        name = named.get("name")
-        if (isinstance(name, str) and name.strip()) or (name is None and is_providers):
-            continue
-        if not _is_google(definition):
-            odd = [key for key in named if key not in _TOOL_FIELDS and did_you_mean(key, ("name",))]
-            advice = f"; did you mean 'name' by {odd[0]!r}?" if odd else ""
-            raise MisuseError(f"{where} has no name (a text){advice}")
-    return tools or ()
-
-
-def _is_google(definition: Mapping[str, Any]) -> bool:
-    """Whether it is one of Gemini's own tools, which have their kind as the only field: `{"googleSearch": {}}`."""
-    [(kind, value), *more] = definition.items() or [("", None)]
-    return not more and kind not in _TOOL_FIELDS and isinstance(value, dict | list)
-
-
-def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
-    if not isinstance(value, list | tuple | None):
-        raise MisuseError(f"render(): {name} must be {wanted}, not {in_words(value)}")
-    return cast("Sequence[object]", value or ())
-
 
 # Parts of a prompt or of a result.
 

@@ -173,6 +173,7 @@ def bound(
     shell_method.__qualname__, shell_method.__module__ = name, run.__module__
     signature = inspect.signature(operation)
     result = signature.return_annotation.__args__[-1]  # of Flow[result]
+    result = getattr(result, "__forward_arg__", result)  # a name, if its class loads late
     shell_method.__signature__ = signature.replace(return_annotation=result)
     shell_method.__annotations__ = {**operation.__annotations__, "return": result}
     return cast("Callable[Concatenate[_S, _P], _R]", shell_method)
@@ -532,8 +533,8 @@ def operations_of(
         can_seal=sealing.is_possible or not sealing.is_needed,
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
-    retention = Retention.of(options.get("retention"), options.get("archive"), store)
     observers = tuple(options.get("observers", ()))
+    retention = Retention.of(options.get("retention"), options.get("archive"), store, observers)
     traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
@@ -541,7 +542,7 @@ def operations_of(
         ids=options.get("ids", time_ordered),
         clock=clock,
         sealing=sealing,
-        retention=attrs.evolve(retention, observers=observers),
+        retention=retention,
         traces=traces,
         observers=observers,
         artifact_service=artifact_service,

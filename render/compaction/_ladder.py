@@ -1,7 +1,11 @@
 """The ladder: the rungs that a compaction tries one after another until the request is small enough.
 
 The proposals of a rung (see `_ladder_steps`) are applied at once to a copy of the view that is not committed, so the next rung
-sees the result and all token counts are those of a real request. All proposals together are the draft.
+sees the result and all token counts are those of a real request. All proposals together are the draft: data that holds only
+ids and texts, can be shown, written as JSON and tested, and committed later while the timeline is still at the draft's
+version. If several proposals name a block, the rightmost action counts:
+
+    include < clear < summarize < externalize < drop
 
 Three limits decide how far it goes:
 
@@ -32,50 +36,181 @@ not the rungs that made them, so a stored draft can be applied where its rungs a
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 import msgspec
+from msgspec import Struct
 
 from blocks import (
+    BlockId,
     BlocksHidden,
     CallId,
+    DataError,
     Determinism,
     EventId,
+    HideReason,
     RangeCompacted,
     RungError,
+    TimelineId,
     ToolCall,
     ToolResult,
     Trigger,
     images_of,
     in_words,
 )
-from render.compaction._cut_and_fold import (
-    FittedRange,
-    Summary,
-    apply_range,
-    fitted_again,
-    range_before,
-    range_cut,
-    skip,
-    tried_out,
-    turns_cut,
-)
-from render.compaction._draft import HIDE_REASONS, CompactionDraft, Proposal, in_force
 from render.compaction._ladder_steps import (
     RUNGS,
     Found,
+    Proposal,
     RungScope,
     may_go,
 )
+from render.compaction._range import (
+    FittedRange,
+    Summary,
+    apply_range,
+    range_before,
+    range_cut,
+    skip,
+    squeezed,
+    tried_out,
+    turns_cut,
+)
 from render.policy._context import Context
 from render.policy._policy import Rung, RungName
-from render.stages._budget_and_compaction_due import fitting_of, threshold_of, total_tokens
-from render.stages._hide_and_bring_back import wanted
+from render.stages._budget import fitting_of, threshold_of, total_tokens
+from render.stages._visibility import wanted
 from render.view._fold import decide
 from render.view._view import Entry, View
+
+# The draft.
+
+
+Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
+"""What a draft does with a block; if two proposals name it, the later action in this list counts."""
+PRECEDENCE: Final[Mapping[str, int]] = {
+    action: rank
+    for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
+}
+HIDE_REASONS: Final[Mapping[str, HideReason]] = {
+    "externalize": "externalized",
+    "clear": "cleared",
+    "drop": "dropped",
+}
+"""The reason that is recorded when the blocks of a proposal are hidden."""
+DRAFT_FORMAT: Final = 1
+
+
+class CompactionDraft(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """What a compaction would do to a timeline. Pure data; equal logs give equal drafts."""
+
+    format: int = DRAFT_FORMAT
+    timeline: TimelineId = TimelineId("")
+    version: int
+    """Version of the view that the draft was made for; it can be committed only at this version."""
+    trigger: Trigger
+    policy: str = ""
+    limit: int = 0
+    target: int = 0
+    """The request should have fewer tokens than this."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Tokens of the whole request afterwards, with the extractive summary."""
+    proposals: tuple[Proposal, ...] = ()
+    """The proposals, in the order in which the rungs were tried."""
+
+    def __repr__(self) -> str:
+        counts = Counter(proposal.action for proposal in self.proposals)
+        proposed = ", ".join(f"{rung} {count}" for rung, count in counts.items())
+        return (
+            f"<CompactionDraft for {self.timeline!r}, version {self.version}: "
+            f"{self.tokens_before:,} to {self.tokens_after:,} tokens; {proposed or 'nothing'}>"
+        )
+
+    @property
+    def actions(self) -> Mapping[BlockId, Action]:
+        """The action for each named block; all other blocks are included."""
+        return normalised(self.proposals)[0]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One text for each block that proposals with different actions name: the actions, and which counts."""
+        return normalised(self.proposals)[1]
+
+    def action(self, block: BlockId) -> Action:
+        """The action for one block."""
+        return self.actions.get(block, "include")
+
+    @property
+    def rungs(self) -> tuple[str, ...]:
+        """The actions that are proposed, in the order in which the rungs were tried."""
+        return tuple(dict.fromkeys(proposal.action for proposal in self.proposals))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the draft, by which events refer to it."""
+        return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+    def to_json(self) -> bytes:
+        """The draft as JSON; equal drafts give equal bytes."""
+        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"))
+
+    @classmethod
+    def from_json(cls, data: bytes | str) -> "CompactionDraft":
+        """The draft in a text that `to_json` gave.
+
+        Raises:
+            DataError: it is not a draft, or it has a newer format.
+        """
+        try:
+            draft = msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+            raise DataError(f"not a draft of a compaction: {error}") from error
+        if draft.format != DRAFT_FORMAT:
+            raise DataError(
+                f"the draft has format {draft.format}, and this version reads format {DRAFT_FORMAT}"
+            )
+        return draft
+
+
+def in_force(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """The proposals in order, without those (except a summary) whose first block already has a stronger
+    action."""
+    done: dict[BlockId, Action] = {}
+    found: list[Proposal] = []
+    for proposal in proposals:
+        action = proposal.action
+        before = done.get(proposal.blocks[0], "include")
+        if PRECEDENCE[before] > PRECEDENCE[action] and action != "summarize":
+            continue
+        found.append(proposal)
+        done |= dict.fromkeys(proposal.blocks, action)
+    return found
+
+
+def normalised(
+    proposals: Iterable[Proposal],
+) -> tuple[Mapping[BlockId, Action], tuple[str, ...]]:
+    """One action for each block, and a warning for each block with several."""
+    actions: dict[BlockId, Action] = {}
+    warnings: list[str] = []
+    for proposal in proposals:
+        new = proposal.action
+        for block in proposal.blocks:
+            old = actions.get(block)
+            if old is None or old == new:
+                actions[block] = new
+                continue
+            actions[block] = max(old, new, key=PRECEDENCE.__getitem__)
+            warnings.append(f"{block}: {old} and {new}; {actions[block]} counts")
+    return actions, tuple(warnings)
+
+
+# Climbing.
 
 
 def _raised(error: RungError) -> None:
@@ -238,7 +373,22 @@ def _proposed(rung: RungName | Rung, scope: RungScope) -> _Proposed:
 
 
 def _as_data(proposed: Proposal | FittedRange) -> Proposal:
-    return proposed.proposal if isinstance(proposed, FittedRange) else proposed
+    """What a rung proposes, without what trying it out has given."""
+    if not isinstance(proposed, FittedRange):
+        return proposed
+    fold, folded = proposed.range, proposed.range.folded
+    return Proposal(
+        action="summarize",
+        blocks=tuple(entry.block.id for entry in folded),
+        first=folded[0].version,
+        last=folded[-1].version,
+        turns=tuple(dict.fromkeys(entry.block.turn for entry in folded)),
+        tokens_freed=fold.tokens_before - proposed.tokens,
+        reason="everything before the verbatim tail",
+        cut=fold.cut,
+        squeeze=proposed.squeeze,
+        source_hash=fold.source_hash,
+    )
 
 
 def _tried(view: View, proposed: _Proposed, context: Context) -> View:
@@ -441,10 +591,12 @@ def restore_draft(draft: CompactionDraft, view: View, context: Context) -> Compa
         return None
     before, behind = _around_the_fold(draft)
     after, fitted = apply_proposals(view, before, context), None
-    if folds:
-        fitted = fitted_again(folds[0], after, context, draft.trigger)
-        if fitted is None:
+    for proposal in folds:
+        within = squeezed(context, proposal.squeeze)
+        fold = range_before(after, within, draft.trigger, proposal.cut)
+        if fold is None or fold.source_hash != proposal.source_hash:  # its content has changed
             return None
+        fitted = tried_out(after, fold, within, proposal.squeeze)
         after = apply_proposals(fitted.after, behind, context)
     return CompactionTrial(draft=draft, fitted=fitted, start=view, after=after)
 
@@ -467,6 +619,6 @@ def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial
     if moved is None:
         return None
     fitted = tried_out(before, moved, fitted.context, fitted.squeeze)
-    proposals = (*earlier, fitted.proposal)
+    proposals = (*earlier, _as_data(fitted))
     draft = msgspec.structs.replace(draft, proposals=proposals, tokens_after=fitted.tokens)
     return CompactionTrial(draft=draft, fitted=fitted, start=trial.start, after=fitted.after)

@@ -22,25 +22,29 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from posixpath import normpath
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 import attrs
 import msgspec
+from msgspec import Meta, Struct
 
 from blocks import (
     ENCRYPTED,
     ArtifactId,
     AssistantCompletion,
+    BlockId,
     CallId,
     Determinism,
     DroppedSpan,
     Durability,
     Envelope,
+    Hidden,
     Sensitivity,
     SystemMessage,
     ToolCall,
     ToolResult,
     Trigger,
+    TurnId,
     artifact_id,
     fields_in,
     images_of,
@@ -51,7 +55,7 @@ from blocks import (
     written_paths,
 )
 from blocks.formats import lays_down
-from render.compaction._cut_and_fold import (
+from render.compaction._range import (
     FittedRange,
     fitted_at,
     fitting_range,
@@ -60,18 +64,72 @@ from render.compaction._cut_and_fold import (
     tried_out,
     turns_cut,
 )
-from render.compaction._draft import Proposal
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
-from render.stages._hide_and_bring_back import offered
+from render.stages._visibility import offered
 from render.summary._identifiers import identifiers, one_line, searched
 from render.summary._text import span_line
 from render.view._view import Entry, Group, Place, View
 
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "externalize": ("artifact", "path"),
+    "summarize": ("cut", "source_hash"),
+    "clear": (),
+    "drop": ("entry",),
+}
+"""The fields that a proposal must have, by action."""
 ANY_TOOL = ToolPolicy()
 OWN_MAX: Final = 1_000_000
 """Most characters of one text of the agent that are searched for identifiers; of a longer text, its
 beginning and end."""
+
+
+class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one rung proposes for a span of blocks. Without a field that its action needs, it is refused (`ValueError`)."""
+
+    action: RungName
+    blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]
+    """Ids in log order; never empty."""
+    first: int
+    last: int
+    """Versions of the oldest and the newest block."""
+    turns: tuple[TurnId, ...] = ()
+    tokens_freed: int = 0
+    """Tokens by which the request gets shorter, before later rungs are applied."""
+    reason: str = ""
+    cut: int = 0
+    """Summarize: version of the first kept block."""
+    squeeze: float = 1.0
+    """Summarize: factor on the policy's shares, below 1 if the request would not fit otherwise."""
+    source_hash: str = ""
+    """Summarize: hash of what is summarised."""
+    entry: DroppedSpan | None = None
+    """Drop: what is known of the span."""
+    artifact: ArtifactId = ArtifactId("")
+    """Externalize: id of the artifact that will hold the content."""
+    replacement: str = ""
+    """Clear, externalize, drop: the text in place of the first block: a placeholder, a pointer with excerpts, a line."""
+    path: str = ""
+    """Externalize: path of the result."""
+    sensitivity: Sensitivity = "internal"
+    """Externalize: sensitivity of the result."""
+
+    def __post_init__(self) -> None:
+        missing = [name for name in _NEEDED.get(self.action, ()) if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{self.action} needs {' and '.join(missing)}")
+
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """What is shown in place of the blocks: the replacement at the first, nothing at the others. The content of an
+        artifact is stored before. Empty for `summarize`, whose blocks become part of a summary."""
+        if self.action == "summarize":
+            return ()
+        first = self.blocks[0]
+        shown = Hidden(
+            block=first, replacement=self.replacement, artifact=self.artifact, dropped=self.entry
+        )
+        return shown, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
 @attrs.frozen(kw_only=True)
@@ -251,7 +309,7 @@ POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way
 CALL: Final = '{tool}("{artifact}")'
 """How an agent with a tool that reads artifacts gets the content back."""
 NAME: Final = 'name "{artifact}" and it is shown again'
-"""How an agent without that tool gets it back; see `render.stages._hide_and_bring_back`."""
+"""How an agent without that tool gets it back; see `render.stages._visibility`."""
 AT: Final = "read back at {}"
 """How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120
@@ -313,7 +371,7 @@ def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int)
     )
 
 
-# Summarize: everything before a cut; `_cut_and_fold` says which cut, `_computed_summary` what the summary holds.
+# Summarize: everything before a cut; `_range` says which cut, `_head` what the summary holds.
 
 
 def _summarize(scope: RungScope) -> list[FittedRange]:

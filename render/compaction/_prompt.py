@@ -39,11 +39,11 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render.compaction._computed_summary import begun_turn, summary_block, written_before
-from render.compaction._draft import FoldRange
+from render._pipeline import show
+from render.compaction._head import begun_turn, summary_block, written_before
+from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
-from render.stages._hide_and_bring_back import cut_text
-from render.stages._rendered_and_cache_points import Rendered
+from render.stages._visibility import cut_text
 from render.summary._identifiers import one_line
 from render.summary._quote import quoted
 from render.summary._text import DROPPED, WORKING, page_sections
@@ -271,11 +271,7 @@ class Prompt:
 
 
 def summary_prompts(
-    asking: Asking,
-    view: View,
-    context: Context,
-    answer_tokens: int,
-    show: Callable[[View, Context], Rendered],
+    asking: Asking, view: View, context: Context, answer_tokens: int
 ) -> Sequence[Prompt]:
     """The calls that update the written part for a range: one, or one for each chunk.
 

@@ -15,9 +15,9 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
 from render import PROVIDERS, Rendered, Summary, apply_range, range_before_tail
 from render import extractive as quoted
-from render.stages._hide_and_bring_back import clip_oversized
-from render.stages._hide_and_bring_back import prune_expired as prune
-from render.stages._hide_and_bring_back import strip_unbound as strip
+from render.stages._visibility import clip_oversized
+from render.stages._visibility import prune_expired as prune
+from render.stages._visibility import strip_unbound as strip
 from tests._builders import (
     BOUND,
     attachment,

@@ -26,14 +26,14 @@ from blocks import (
 )
 from persistence import EventStore, open_store
 from persistence.sessions import export_lines
-from render import RungName, Summary, said_by
+from render import RungName, Summary
 from tests import _builders as make
 from tests._builders import Ids, open_timeline, response, steady, text, tool_use
 from tests._tracing import Watched
 from tests.timeline.report.pages import Page
 from timeline import SummaryRequest, Timeline
 from timeline.cli._main import obey
-from timeline.engine._hiding import without_hidden
+from timeline.engine._hiding import said_by, without_hidden
 from timeline.gateway._reader import StoreReader
 from timeline.react import reading_tools
 from timeline.report import Prompting, report_html, reported_log

@@ -31,7 +31,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import MemoryStore
-from render.stages._budget_and_compaction_due import is_cold
+from render.stages._budget import is_cold
 from tests import _builders as make
 from tests._builders import (
     Clock,

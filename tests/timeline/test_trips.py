@@ -124,7 +124,7 @@ def test_a_first_append_and_a_first_render_load_neither_compaction_nor_other_pro
         " talk.user('go'); talk.render(); print(*sys.modules)"
     )
     ours = {name for name in run_python(code).split() if name.startswith("render.")}
-    assert {"render.providers.anthropic", "render.compaction._draft"} <= ours
+    assert {"render.providers.anthropic", "render.stages._budget"} <= ours
     late = (
         "render.compaction._l",
         "render.summary._a",

@@ -49,11 +49,9 @@ from blocks import (
 )
 from persistence import EventStore
 from render import (
-    CompactionDraft,
     Context,
     Place,
     Policy,
-    Proposal,
     View,
     total_tokens,
 )
@@ -61,7 +59,7 @@ from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactDescription, ArtifactStore, KeyRing, Requester
-    from render import Returned
+    from render import CompactionDraft, Proposal, Returned
 
 log = logging.getLogger("foldline")
 

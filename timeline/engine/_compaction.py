@@ -49,7 +49,6 @@ from blocks import (
 )
 from render import (
     LADDER,
-    CompactionDraft,
     Context,
     View,
     compaction_due,
@@ -60,6 +59,7 @@ from render import (
 from timeline._flow_drivers import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService
+from timeline.engine._hiding import Redaction
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from asyncio import Task
     from concurrent.futures import Future
 
-    from render import CompactionTrial, ExternalFacts, Summary
+    from render import CompactionDraft, CompactionTrial, ExternalFacts, Summary
     from timeline.engine._engine import Attempt, Engine
 
 log = logging.getLogger("foldline")
@@ -476,7 +476,7 @@ def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummar
         text = leaves(msgspec.to_builtins(view.compaction.event.summary))
         shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
         shown += [entry.block for entry in view.compaction.head.entries]
-    return render.redaction_of(secret, [summary], shown).redacted(summary)
+    return Redaction(secret, [summary], shown).redacted(summary)
 
 
 # Edits of hooks.

@@ -26,13 +26,13 @@ from blocks import (
     SummaryReplaced,
     VersionConflictError,
 )
-from render import LADDER, CompactionDraft, Context, Entry, View, decide, total_tokens
+from render import LADDER, Context, Entry, View, decide, total_tokens
 from timeline._flow_drivers import Flow
 from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 if TYPE_CHECKING:
-    from render import CompactionTrial, Summary
+    from render import CompactionDraft, CompactionTrial, Summary
 
 
 def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
@@ -42,7 +42,7 @@ def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
     trial = render.draft_compaction(engine.view, context, "forced", known)
     if trial is None or not render.gains_enough(trial.draft, trial.draft.tokens_after, context):
         tokens = total_tokens(engine.view, context)
-        return CompactionDraft(
+        return render.CompactionDraft(
             timeline=engine.id,
             version=engine.view.version,
             trigger="forced",

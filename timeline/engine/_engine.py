@@ -145,7 +145,8 @@ class Engine:
     clock: Callable[[], float]
     artifact_service: ArtifactService
     compactor: Compactor = attrs.field(factory=Compactor)
-    retention: Retention = attrs.field(factory=Retention)
+    retention: Retention | None = None
+    """What to do with events that the window no longer needs; None: they are kept."""
     traces: Traces = attrs.field(factory=Traces)
     observers: tuple[Observer, ...] = ()
     """Receive the steps of each render."""
@@ -171,7 +172,14 @@ class Engine:
         with self.traces.span("foldline.render", self.traces.about) as span:
             report = _Report(self.id, context, self.observers, span)
             rendered = yield from self._rendered(context, report, force=force)
-            span.set_attributes(_totals(rendered) | compacted_attributes(self.view))
+            totals = {
+                "foldline.tokens": rendered.tokens,
+                "foldline.limit": rendered.account.limit,
+                "foldline.messages": len(rendered.messages),
+                "foldline.cache_points": len(rendered.cache_points),
+                "foldline.fits": rendered.fits,
+            }
+            span.set_attributes(totals | compacted_attributes(self.view))
         return rendered
 
     def _rendered(self, context: Context, report: _Report | None, *, force: bool) -> Flow[Rendered]:
@@ -416,7 +424,8 @@ class Engine:
             self._hold(decided)
             raise
         version = self._is_durable(view.settled())
-        yield from self.retention.after(self.store, self.id, decided)
+        if self.retention:
+            yield from self.retention.after(self.store, self.id, decided)
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
@@ -427,7 +436,8 @@ class Engine:
         """
         stamped = [self._stamp(event) for event in decided]
         yield from self.catch_up()
-        if is_done := (yield from self.repeated(self._settled_behind, stamped, version)):
+        is_done = yield from self.repeated(self._settled_behind, stamped, version)
+        if is_done and self.retention:
             yield from self.retention.after(self.store, self.id, stamped)
         return is_done
 
@@ -857,16 +867,6 @@ class _Report:
             self._span.add_event(f"foldline.{step.kind}", fields)
             for observer in self._observers:
                 yield CallHook(observer, step)
-
-
-def _totals(rendered: Rendered) -> dict[str, str | int | bool]:
-    return {
-        "foldline.tokens": rendered.tokens,
-        "foldline.limit": rendered.account.limit,
-        "foldline.messages": len(rendered.messages),
-        "foldline.cache_points": len(rendered.cache_points),
-        "foldline.fits": rendered.fits,
-    }
 
 
 # Ids.

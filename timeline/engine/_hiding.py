@@ -5,21 +5,34 @@ quote it, because the view holds only its replacement.  If a compaction has alre
 in a pointer, the quotations are removed: the summary in force, and the texts of pointers and dropped spans, are
 replaced by what they say without the block.  A past view, and a fork that begins there, are decided upon in the same
 way: what is hidden now is hidden in them, too.  `without_hidden` makes a log that may be shown to others.
+
+Quotations are found by their characters, because a model's prose does not name its sources, and what is to be
+hidden may be in any alphabet, and cut anywhere:
+
+    mark        eight characters in a row, or a shorter word
+    quotation   a stretch of a quoting text in which every mark is one of a hidden block
+    cleared     a quotation that a visible block contains as a whole
+
+The sentence, the line or the list entry with a quotation that is not cleared is removed, and all of the text if that is
+not enough. So a text loses only what no visible block says. A summary is not written anew instead: the pages before it
+would have to be, too, whose blocks may be stored no more, and what a model wrote of all other blocks would be lost.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, cast
 
 import attrs
 import msgspec
 from msgspec.structs import replace
 
-import render
 from blocks import (
     ArtifactId,
     Block,
@@ -29,23 +42,34 @@ from blocks import (
     BlocksRestored,
     Carried,
     CompactionSkipped,
+    DocumentPart,
+    DroppedSpan,
     Envelope,
     Event,
     EventId,
+    Finding,
     Hidden,
     HideReason,
+    ImagePart,
     Naming,
+    OpaqueBlock,
+    OpenItem,
+    ProviderPart,
     RangeCompacted,
     RangeSummary,
     Recorded,
+    Region,
     SummaryPrepared,
     SummaryReplaced,
     ToolCall,
     ToolResult,
+    UserAttachment,
     artifact_id,
     images_of,
     label_of,
+    leaves,
     path_at,
+    path_stem,
     text_of,
     withheld_after,
     withheld_in,
@@ -54,9 +78,10 @@ from render import Compaction, Entry, View, decide, stand_in
 from timeline._flow_drivers import Flow
 
 if TYPE_CHECKING:
-    from render import Redaction
     from timeline.engine._engine import Engine
 
+
+_T = TypeVar("_T")
 
 REPLACEMENT: Final = "[hidden on request]"
 """The default text in place of a hidden block."""
@@ -238,7 +263,7 @@ def _content(block: Block | None = None) -> bytes:
     if block is None:
         return msgspec.json.encode(("", "", ()))
     call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
-    return msgspec.json.encode((call, render.said_by(block).strip(), images_of(block)))
+    return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
 
 
 def is_forgotten(block: Block) -> bool:
@@ -290,10 +315,10 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     written = _written(fold, log if is_all else ()) if fold else None
     quoting = [e for e in view.entries if e.replacement and e.hidden_as not in (None, "requested")]
     parts = [written, *((entry.replacement, entry.dropped) for entry in quoting)]
-    redaction = render.redaction_of(hidden.values(), parts, shown(blocks.values(), texts))
+    redaction = Redaction(hidden.values(), parts, shown(blocks.values(), texts))
     events: list[Event] = []
     if fold and written:
-        new = without_quotations(written, hidden, redaction)
+        new = _without_quotations(written, hidden, redaction)
         if new != fold.event.summary:
             events.append(_rewritten(fold, new, at))
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
@@ -407,7 +432,7 @@ def taken_back(
     hidden = {version: block for version, block in blocks.items() if block.id in gone}
     quoting = (part for _, event in log for part in _quoting(event))
     said = shown(blocks.values(), {**withheld, **gone})
-    redaction = render.redaction_of(hidden.values(), quoting, said)
+    redaction = Redaction(hidden.values(), quoting, said)
     return [(version, _without(event, hidden, gone, redaction)) for version, event in log]
 
 
@@ -429,11 +454,15 @@ def shown(blocks: Iterable[Block], texts: Mapping[BlockId, str]) -> Iterator[Blo
         yield stand_in(block, texts[block.id]) if block.id in texts else block
 
 
-def without_quotations(
+def _without_quotations(
     summary: RangeSummary, hidden: Collection[int], redaction: Redaction
 ) -> RangeSummary:
     """The summary without what it has of the blocks with these versions, and without other quotations."""
-    return redaction.redacted(render.without_blocks(summary, hidden))
+    gone, digest = frozenset(hidden), summary.digest
+    regions = tuple(r for r in digest.regions if gone.isdisjoint((r.seen, *r.sources)))
+    findings = tuple(each for each in digest.findings if each.version not in gone)
+    left = replace(digest, regions=regions, findings=findings)
+    return redaction.redacted(replace(summary, digest=left))
 
 
 def _nameless(event: Event) -> Event:
@@ -472,12 +501,12 @@ def _without(
             left = {name: number for name, number in names if not redaction.quotes(name)}
             return replace(
                 event,
-                summary=without_quotations(event.summary, hidden, redaction),
+                summary=_without_quotations(event.summary, hidden, redaction),
                 carried=tuple(_carried(each, gone) for each in event.carried),
                 state=replace(event.state, ordinals=left),
             )
         case SummaryReplaced():
-            return replace(event, summary=without_quotations(event.summary, hidden, redaction))
+            return replace(event, summary=_without_quotations(event.summary, hidden, redaction))
         case SummaryPrepared():
             return replace(event, summary=redaction.redacted(event.summary))
         case BlocksHidden() if event.reason != "requested":
@@ -501,3 +530,255 @@ def _carried(item: Carried, gone: Mapping[BlockId, str]) -> Carried:
         return item
     text = gone[item.block.id]
     return replace(item, block=stand_in(item.block, text), clipped=text if item.clipped else "")
+
+
+# Quotations of hidden blocks.
+
+
+MASK: Final = "[hidden]"
+"""Replaces a sentence or a line that quotes a hidden block."""
+MARK_CHARACTERS: Final = 8
+"""Characters in a row that make a quotation. A shorter word makes one only as a whole."""
+_WORD: Final = re.compile(r"\b\w{4,7}\b")
+_ENDS: Final = re.compile(r"(\n+|(?<=[.!?…;])[ \t]+|(?<=[。！？]))")
+"""What separates the lines and sentences of a text."""
+_MASKS: Final = re.compile(rf"{re.escape(MASK)}(?:\s*{re.escape(MASK)})+")
+_CODE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_MARKUP: Final = str.maketrans("", "", "\\*`")
+AT_ONCE: Final = 1_000_000
+"""Characters of quoting texts whose marks are in memory at the same time, 100 bytes or so for each."""
+FEW: Final = 64
+"""So many quotations are looked for one by one; more of them all at once, by their first characters."""
+_EXEMPT: Final[dict[type, frozenset[str]]] = {
+    RangeSummary: frozenset(
+        {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
+    ),
+    Region: frozenset({"file", "text"}),
+    Finding: frozenset({"turn", "kind"}),
+    DroppedSpan: frozenset({"turns"}),
+    OpenItem: frozenset({"priority"}),
+}
+"""By record type: fields that say where something is, and texts that are known by their version."""
+_UNSAID: Final = frozenset({"id", "turn", "author", "response"})
+"""Fields of an unknown block that say where it belongs."""
+_TEXT: Final = "text/plain"
+
+
+def said_by(block: Block) -> str:
+    """Everything that a block says, without its address."""
+    match block:
+        case ToolCall():
+            return leaves(block.input)
+        case ToolResult() if block.artifact:
+            return ""  # a placeholder sentence
+        case ToolResult():
+            said = [text_of(block), leaves(block.envelope.key_fields)]
+        case UserAttachment():
+            said = [block.name, text_of(block)]
+        case OpaqueBlock():
+            return leaves({k: v for k, v in block.fields.items() if k not in _UNSAID})
+        case _:
+            said = [text_of(block)]
+    return "\n".join([*said, *map(_said_by_part, images_of(block))])
+
+
+def _said_by_part(part: ImagePart | DocumentPart | ProviderPart) -> str:
+    """What a part says that its block's text may not have; the data of pictures is never quoted."""
+    match part:
+        case ProviderPart():
+            return leaves(part.value)
+        case DocumentPart(media_type="text/plain"):
+            return f"{part.name}\n{part.url}\n{part.data}"
+        case DocumentPart():
+            return f"{part.name}\n{part.url}"
+        case ImagePart():
+            return part.url
+
+
+class Redaction:
+    """The quotations in quoting records of what only hidden blocks say; `shown` are all blocks as they are shown, hidden
+    ones as their replacements."""
+
+    def __init__(
+        self, hidden: Iterable[Block], quoting: Iterable[object], shown: Iterable[Block]
+    ) -> None:
+        said = [text for block in hidden if (text := said_by(block))]
+        texts = list(dict.fromkeys(_pieces(quoting))) if said else []
+        self._readings = [_Reading(read, said, texts) for read in (_as_written, _as_meant)]
+        for text in _visible(shown):
+            if self.is_empty:
+                break
+            for reading in self._readings:
+                reading.clear(text)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not any(reading.left for reading in self._readings)
+
+    def quotes(self, text: str) -> bool:
+        """Whether a text, or a piece of one, has a quotation that is not cleared."""
+        return any(reading.quotes(text) for reading in self._readings)
+
+    def masked(self, text: str) -> str:
+        """The text with a mask in place of each sentence or line that quotes a hidden block."""
+        if self.is_empty or not self.quotes(text):
+            return text
+        pieces = (MASK if self.quotes(piece) else piece for piece in _ENDS.split(text))
+        left = _MASKS.sub(MASK, "".join(pieces))
+        return MASK if self.quotes(left) else left
+
+    def redacted(self, record: _T) -> _T:
+        """A record (a summary, a dropped span) with all its texts masked; the same object if nothing
+        changes.
+
+        List entries of which only a mask would be left are removed.
+        """
+        value: object = record
+        if isinstance(value, str):
+            value = self.masked(value)
+        elif isinstance(value, tuple):
+            items = cast("tuple[object, ...]", value)
+            new = tuple(n for item in items if not _is_gone(item, n := self.redacted(item)))
+            value = items if new == items else new
+        elif isinstance(value, msgspec.Struct) and not self.is_empty:
+            fields = {name: getattr(value, name) for name in _telling(value)}
+            texts = {name: self.redacted(field) for name, field in fields.items()}
+            changed: dict[str, Any] = {n: v for n, v in texts.items() if v != fields[n]}
+            value = replace(value, **changed) if changed else value
+        return cast("_T", value)
+
+
+def _visible(shown: Iterable[Block]) -> Iterator[str]:
+    """What may be said: what stands for a quotation, and what the blocks say, and are called."""
+    yield MASK
+    for block in shown:
+        said, text = said_by(block), text_of(block)
+        yield from (path_stem(block), said, "" if text in said else text)
+
+
+class _Said(NamedTuple):
+    """What a text says, in one way of reading it."""
+
+    text: str
+    words: Sequence[str] = ()
+    """The words that are shorter than a mark."""
+
+    def marks(self) -> Iterator[str]:
+        """All that could be a part of a quotation."""
+        for start in self.starts:
+            yield self.text[start : start + MARK_CHARACTERS]
+        yield from self.words
+
+    @property
+    def starts(self) -> range:
+        return range(len(self.text) - MARK_CHARACTERS + 1)
+
+
+class _Reading:
+    """The quotations in one way of reading texts."""
+
+    def __init__(
+        self, read: Callable[[str], _Said], hidden: Collection[str], texts: Iterable[str]
+    ) -> None:
+        self._read = read
+        self._shared = set[str]()
+        for part in _parts(texts) if hidden else ():
+            marks = {mark for text in part for mark in read(text).marks()}
+            for said in hidden:
+                self._shared |= marks.intersection(read(said).marks())
+        self.left = {quotation for text in texts for quotation in self._quotations(text)}
+        """The quotations that are not cleared."""
+        self._cleared = set[str]()
+        self._sizes = defaultdict[str, set[int]](set)
+        """The lengths of quotations by their first mark."""
+        for quotation in self.left:
+            self._sizes[quotation[:MARK_CHARACTERS]].add(len(quotation))
+
+    def clear(self, text: str) -> None:
+        if not self.left:
+            return
+        said = self._read(text)
+        if len(self.left) <= FEW:
+            found = {
+                each for each in self.left if len(each) >= MARK_CHARACTERS and each in said.text
+            }
+        else:
+            found = {
+                said.text[start : start + size]
+                for start, mark in zip(said.starts, said.marks(), strict=False)
+                for size in self._sizes.get(mark, ())
+            }
+        found = self.left.intersection(found.union(said.words))
+        self.left -= found
+        self._cleared |= found
+
+    def quotes(self, text: str) -> bool:
+        return any(quotation not in self._cleared for quotation in self._quotations(text))
+
+    def _quotations(self, text: str) -> Iterator[str]:
+        """The longest stretches of a text of which every mark is one of a hidden block."""
+        if not self._shared:
+            return
+        said = self._read(text)
+        found = zip(said.starts, said.marks(), strict=False)
+        marked = (start for start, mark in found if mark in self._shared)
+        for _, run in groupby(enumerate(marked), lambda numbered: numbered[1] - numbered[0]):
+            starts = [start for _, start in run]
+            yield said.text[starts[0] : starts[-1] + MARK_CHARACTERS]
+        yield from self._shared.intersection(said.words)
+
+
+def _as_written(text: str) -> _Said:
+    """What a text says, whatever white space it has."""
+    return _Said(" ".join(text.split()))
+
+
+def _as_meant(text: str) -> _Said:
+    """What a text says without the escapes of JSON, marks of emphasis, white space, case, and forms of one letter."""
+    if "\\u" in text:
+        decoded = _CODE.sub(lambda code: chr(int(code[1], 16)), text).encode(
+            "utf-16", "surrogatepass"
+        )
+        text = decoded.decode("utf-16", "replace")
+    text = text.translate(_MARKUP)
+    plain = (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+    return _Said("".join(plain.split()), _WORD.findall(plain))
+
+
+def _is_gone(old: object, new: object) -> bool:
+    """Whether a list entry was masked as a whole; for a record, its first text decides."""
+    left = getattr(new, _telling(new)[0]) if isinstance(new, msgspec.Struct) else new
+    return left == MASK and new != old
+
+
+def _telling(record: msgspec.Struct) -> list[str]:
+    """The names of the fields whose texts may quote a block."""
+    exempt = _EXEMPT.get(type(record), frozenset())
+    return [name for name in record.__struct_fields__ if name not in exempt]
+
+
+def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts in parts of `AT_ONCE` characters or a little more."""
+    part, size = list[str](), 0
+    for text in texts:
+        part.append(text)
+        size += len(text)
+        if size >= AT_ONCE:
+            yield part
+            part, size = [], 0
+    yield part
+
+
+def _pieces(records: Iterable[object]) -> Iterator[str]:
+    """Every text in these records, and each of its sentences and lines."""
+    stack = list(records)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            yield value
+            yield from _ENDS.split(value)
+        elif isinstance(value, tuple):
+            stack += cast("tuple[object, ...]", value)
+        elif isinstance(value, msgspec.Struct):
+            stack += (getattr(value, name) for name in _telling(value))

@@ -60,7 +60,6 @@ from persistence import Removed
 from render import (
     PROVIDERS,
     Account,
-    CompactionDraft,
     Context,
     Json,
     Rendered,
@@ -108,6 +107,7 @@ from timeline.summarizers._summarizer import Summarizer
 if TYPE_CHECKING:
     from blocks.formats import Stream
     from persistence import Hit
+    from render import CompactionDraft
     from timeline.engine._sync import HistoryMemory
 
 _T = TypeVar("_T")
@@ -562,7 +562,7 @@ class Operations:
         """
         return (yield from expand(self.engine))
 
-    def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionDraft]:
+    def propose(self, *, system: System = None, tools: Tools = None) -> Flow["CompactionDraft"]:
         """Return what a compaction would do now, as data; this changes nothing.
 
         Raises:
@@ -571,7 +571,7 @@ class Operations:
         return (yield from propose(self.engine, self._context(system, tools)))
 
     def commit_draft(
-        self, draft: CompactionDraft, *, system: System = None, tools: Tools = None
+        self, draft: "CompactionDraft", *, system: System = None, tools: Tools = None
     ) -> Flow[int]:
         """Carry out a draft that `propose` gave; committing it again changes nothing.
 
@@ -580,7 +580,7 @@ class Operations:
             DataError: the draft is for another timeline, or proposes nothing.
             MisuseError: it is not a draft, or the artifact store refused the content to be moved.
         """
-        checked_struct(draft, CompactionDraft, "commit_draft()", "draft")
+        checked_struct(draft, render.CompactionDraft, "commit_draft()", "draft")
         return (yield from commit_draft(self.engine, draft, self._context(system, tools)))
 
     def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:
@@ -723,7 +723,7 @@ class Operations:
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted.keeping == "keep" or compaction is None or not store.can_remove:
+        if wanted is None or compaction is None:
             return Removed()
         cut = compaction.event.cut
         return (yield from blocking(wanted.trim, store, self.engine.id, cut))

@@ -230,18 +230,22 @@ STEP: Final = 10_000
 
 @attrs.frozen(kw_only=True)
 class Retention:
-    """What to do with older events, and the folder or URL for archived ones."""
+    """Archiving or forgetting the events that a compaction has folded."""
 
-    keeping: Keeping = "keep"
-    folder: str = ""
+    folder: str | None
+    """Folder or URL for archived events; None: they are forgotten."""
     observers: tuple[Observer, ...] = ()
     """Functions that are called when retention fails."""
 
     @classmethod
     def of(
-        cls, keeping: str | None, archive: str | PathLike[str] | None, store: EventStore
-    ) -> Retention:
-        """The retention for these options of `Timeline.open`.
+        cls,
+        keeping: str | None,
+        archive: str | PathLike[str] | None,
+        store: EventStore,
+        observers: tuple[Observer, ...] = (),
+    ) -> Retention | None:
+        """The retention for these options of `Timeline.open`; None: all events are kept.
 
         Raises:
             MisuseError: no such retention; an archive without a folder, or the reverse; or the store cannot remove
@@ -252,17 +256,19 @@ class Retention:
             raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
         if (keeping == "archive") != (archive is not None):
             raise MisuseError('retention="archive" and archive=FOLDER must be given together')
-        folder = "" if archive is None else persistence.checked_place(archive)
-        if keeping in ("archive", "forget") and not store.can_remove:
+        folder = None if archive is None else persistence.checked_place(archive)
+        if keeping in (None, "keep"):
+            return None
+        if not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
-        return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
+        return cls(folder=folder, observers=observers)
 
     def after(
         self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
     ) -> Flow[None]:
         """After these decisions are committed: archive or forget the events that they have folded."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
-        if self.keeping == "keep" or not folds or not store.can_remove:
+        if not folds:
             return
         try:
             yield from blocking(self.trim, store, timeline, folds[-1].cut)
@@ -273,7 +279,7 @@ class Retention:
 
     def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
         """Archive or forget all events before version `before`."""
-        if self.keeping == "forget":
+        if self.folder is None:
             return store.trim(timeline, before)
         done = Removed()
         while (first := store.kept(timeline).first) < before:

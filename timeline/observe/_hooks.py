@@ -1,15 +1,19 @@
 """Hooks: functions of the caller that run before and after a compaction. A hook can veto and edit; it cannot
 break anything, and it may use the timeline that called it."""
 
+from __future__ import annotations
+
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
-from render import CompactionDraft
+
+if TYPE_CHECKING:
+    from render import CompactionDraft
 
 log = logging.getLogger("foldline")
 Answer: TypeAlias = "bool | Edit | None"
@@ -42,7 +46,7 @@ class Edit:
 
     keep_from: int | str | None = None
     """The first block to keep: its version, path or id. None: as in the draft."""
-    summary: "StructuredSummary | EditSummary | None" = None
+    summary: StructuredSummary | EditSummary | None = None
     """The summary of the folded blocks, so that no summariser is called; or a function that takes the summariser's
     summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""
 
@@ -78,7 +82,7 @@ def listed(hooks: Any) -> Any:
     return tuple(items) if isinstance(hooks, Iterable) and not isinstance(hooks, str) else hooks
 
 
-def functions(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+def functions(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
     """A validator: hooks must be a list of functions."""
     hooks: Iterable[Any] = value
     if not isinstance(value, tuple) or not all(map(callable, hooks)):

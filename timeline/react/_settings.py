@@ -18,7 +18,8 @@ from blocks import (
 )
 from render import Json, Provider, Rendered
 from timeline._apis import api_of
-from timeline._arguments import COUNT, VERSION, System, fixed_content, is_kind, must_be, valid
+from timeline._arguments import COUNT, VERSION, System, is_kind, must_be, valid
+from timeline.engine._settings import fixed_content
 from timeline.react._approvals import Gate
 from timeline.react._events import AgentHooks, OutputT
 from timeline.react._limits import Limits

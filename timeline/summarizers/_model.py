@@ -36,7 +36,6 @@ from render import (
     continued,
     parse_answer,
     provider_of,
-    show,
     summary_prompts,
     without_thinking,
 )
@@ -149,7 +148,7 @@ class ModelSummarizer:
         answer_tokens = self._answer_tokens(context)
         reading = self._reading(context, model, answer_tokens)
         asking = Asking.of(request.view, request.range, context)
-        prompts = summary_prompts(asking, request.view, reading, answer_tokens, show)
+        prompts = summary_prompts(asking, request.view, reading, answer_tokens)
         if request.calls_max is not None and len(prompts) > request.calls_max:
             raise SummaryFailedError(
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"

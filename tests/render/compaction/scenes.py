@@ -19,8 +19,8 @@ import attrs
 
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
 from render import CompactionDraft, Context, View
-from render.compaction._draft import Proposal, normalised
-from render.compaction._ladder_steps import RungScope
+from render.compaction._ladder import normalised
+from render.compaction._ladder_steps import Proposal, RungScope
 from tests import _builders as make
 
 DURABILITIES: Final[dict[str, Any]] = {

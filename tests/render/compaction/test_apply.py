@@ -28,7 +28,7 @@ from render import (
     total_tokens,
     truncated,
 )
-from render.compaction._cut_and_fold import compaction_event, squeezed
+from render.compaction._range import compaction_event, squeezed
 from tests import _builders as make
 from tests._builders import context, grown, prompt, steady, view_of
 from tests._table import for_each

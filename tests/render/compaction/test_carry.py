@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
 from render import Policy, View, apply_range, extractive, fold, range_before_tail
-from render.compaction._user_words_and_instructions import (
+from render.compaction._head import (
     HEAD_CHARACTERS,
     HEAD_TOKENS,
     LABEL_TOKENS,

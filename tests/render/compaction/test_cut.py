@@ -9,7 +9,7 @@ from typing import Any
 
 from blocks import Block
 from render import range_before
-from render.compaction._cut_and_fold import (
+from render.compaction._range import (
     find_cut,
     is_candidate,
     is_counted,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
 from render import CompactionDraft, Policy, Proposal, draft_compaction
-from render.compaction._draft import Action, in_force, normalised
+from render.compaction._ladder import Action, in_force, normalised
 from tests import _builders as make
 from tests._table import for_each
 from tests.render.compaction.talk import turns

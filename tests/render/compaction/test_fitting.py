@@ -11,7 +11,7 @@ from render import (
     extractive,
     total_tokens,
 )
-from render.compaction._cut_and_fold import fitting_range, tried_out
+from render.compaction._range import fitting_range, tried_out
 from render.summary._findings import text_of_findings as text
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady

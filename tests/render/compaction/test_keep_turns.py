@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from blocks import Block
 from render import Context, View, draft_compaction
-from render.compaction._cut_and_fold import (
+from render.compaction._range import (
     fitting_range,
     is_legal,
     range_before_turns,

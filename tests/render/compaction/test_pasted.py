@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.compaction._user_words_and_instructions import without_pasted
+from render.compaction._head import without_pasted
 from render.summary._prose import is_prose_line
 
 LOG = "\n".join(f"2026-11-23 08:54:{n:02} ERROR [worker-{n}] 0x{n:04x}: -> {{}}" for n in range(40))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, StructuredSummary
-from render import Asking, Context, FoldRange, View, show, summary_prompts
-from render.compaction._cut_and_fold import is_legal
+from render import Asking, Context, FoldRange, View, summary_prompts
 from render.compaction._prompt import (
     COMPUTED_MAX,
     MARKER,
@@ -21,6 +20,7 @@ from render.compaction._prompt import (
     named,
     parse_answer,
 )
+from render.compaction._range import is_legal
 from render.summary._text import WORKING
 from render.summary._written import SummaryRoom, format_written
 from tests import _builders as make
@@ -36,7 +36,7 @@ def asking(view: View, fold: FoldRange, within: Context) -> Asking:
 
 
 def prompts(view: View, fold: FoldRange, within: Context, answer: int = 0) -> list[Prompt]:
-    return list(summary_prompts(asking(view, fold, within), view, within, answer, show))
+    return list(summary_prompts(asking(view, fold, within), view, within, answer))
 
 
 def parsed(

@@ -22,7 +22,7 @@ from blocks import (
     SummaryReplaced,
 )
 from render import PROVIDERS, Context, Rendered, provider_of, show
-from render.stages._hide_and_bring_back import strip_unbound
+from render.stages._visibility import strip_unbound
 from tests import _builders as make
 from tests.render.providers._play import Api
 from tests.render.providers.gemini import _play as gemini

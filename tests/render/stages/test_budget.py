@@ -5,7 +5,7 @@ import pytest
 
 from blocks import ArtifactId, EventId, UsageRecorded
 from render import Rendered, Returned, account, commit, show, total_tokens
-from render.stages._budget_and_compaction_due import CannotFit
+from render.stages._budget import CannotFit
 from tests import _builders as make
 from tests._builders import context
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Hidden, RequestRendered
 from render import Context, View, commit, fold, total_tokens
-from render.stages._hide_and_bring_back import clip_oversized, cut_text, strip_unbound
+from render.stages._visibility import clip_oversized, cut_text, strip_unbound
 from tests import _builders as make
 from tests._table import for_each
 

@@ -8,7 +8,7 @@ from hypothesis import event, given
 from blocks import BlockId, Digest, EventId, RangeCompacted, RangeSummary, StructuredSummary, TurnId
 from persistence import MemoryStore
 from render import Rendered, commit
-from render.stages._budget_and_compaction_due import CannotFit, Cause, parts_of
+from render.stages._budget import CannotFit, Cause, parts_of
 from render.view._view import as_shown
 from tests import _builders as make
 from tests._table import for_each

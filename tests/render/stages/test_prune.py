@@ -17,8 +17,8 @@ from blocks import (
     UserAttachment,
 )
 from render import Policy, View, commit, fold
-from render.stages._budget_and_compaction_due import is_cold
-from render.stages._hide_and_bring_back import prune_expired
+from render.stages._budget import is_cold
+from render.stages._visibility import prune_expired
 from tests import _builders as make
 from tests._table import for_each
 

@@ -7,7 +7,7 @@ import attrs
 
 from blocks import Block, BlockId, BlocksHidden, EventId, RangeExpanded, RequestRendered
 from render import Context, Rendered, View, commit
-from render.stages._hide_and_bring_back import strip_unbound
+from render.stages._visibility import strip_unbound
 from tests import _builders as make
 from tests._builders import BOUND, context, grown
 from tests.render.compaction.talk import compacted

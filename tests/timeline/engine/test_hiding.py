@@ -23,13 +23,13 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Rendered, Summary, View, said_by
+from render import Rendered, Summary, View
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from timeline import SummaryRequest, Timeline
-from timeline.engine._hiding import without_hidden
+from timeline.engine._hiding import said_by, without_hidden
 from timeline.react import reading_tools
 from timeline.react._reading import WITHHELD
 

@@ -30,11 +30,12 @@ from blocks import (
 )
 from blocks.formats import Format, Json, messages_from
 from persistence import MemoryStore
-from render import Rendered, said_by
+from render import Rendered
 from tests._builders import Ids, blocks_in, open_timeline, steady
 from tests._table import for_each
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
+from timeline.engine._hiding import said_by
 from timeline.engine._operations import OnDivergence
 
 FORMATS: tuple[Format, ...] = get_args(Format)

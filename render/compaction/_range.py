@@ -1,4 +1,4 @@
-"""Where a compaction cuts, and why; what it folds and what it keeps; and the event that folds it.
+"""The range of a compaction: where it cuts, and why; what it folds and what it keeps; and the event that folds it.
 
     fold = range_before_tail(view, context, trigger)   # a pure decision, before any model is called
     summary = ...                                       # made by the caller, perhaps with a model
@@ -47,6 +47,7 @@ from blocks import (
     AssistantThinking,
     Block,
     BlocksHidden,
+    Carried,
     CompactionSkipped,
     EventId,
     Hidden,
@@ -68,12 +69,10 @@ from blocks import (
     path_stem,
     text_of,
 )
-from render.compaction._computed_summary import summary_block
-from render.compaction._draft import FoldRange, Proposal
-from render.compaction._user_words_and_instructions import carry, is_said, replaced
+from render.compaction._head import carry, is_said, replaced, summary_block
 from render.policy._context import Context
-from render.stages._budget_and_compaction_due import fitting_of, target_of, total_tokens
-from render.stages._hide_and_bring_back import clipped, share_of
+from render.stages._budget import fitting_of, target_of, total_tokens
+from render.stages._visibility import clipped, share_of
 from render.view._fold import commit, decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
@@ -219,6 +218,33 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
 
 
 # The range of one fold.
+
+
+@attrs.frozen(kw_only=True)
+class FoldRange:
+    """What a compaction would fold: pure data that refers to versions of the log."""
+
+    version: int
+    """Version of the view that the range was made for."""
+    trigger: Trigger
+    start: int
+    """Version of the first folded block."""
+    cut: int
+    """Version of the first kept block."""
+    folded: tuple[Entry, ...] = attrs.field(repr=False)
+    kept: tuple[Entry, ...] = attrs.field(repr=False)
+    carried: tuple[Carried, ...] = attrs.field(repr=False)
+    cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
+    """The cuts of the kept results that requests have shown and that exceed their share."""
+    given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
+    """Entries that the last compaction carried in full and this one does not."""
+    is_split: bool
+    """Whether the cut splits a turn."""
+    kept_tokens: int
+    """Tokens of `kept` as it is shown."""
+    tokens_before: int
+    source_hash: str
+    """Hash of the folded content (except what is hidden on request) and of the previous summary."""
 
 
 def range_before_tail(
@@ -534,23 +560,6 @@ class FittedRange:
         """Whether that is far enough below the trigger (see `FITTING`)."""
         return self.tokens <= fitting_of(self.context)
 
-    @property
-    def proposal(self) -> Proposal:
-        """The range as data."""
-        fold, folded = self.range, self.range.folded
-        return Proposal(
-            action="summarize",
-            blocks=tuple(entry.block.id for entry in folded),
-            first=folded[0].version,
-            last=folded[-1].version,
-            turns=tuple(dict.fromkeys(entry.block.turn for entry in folded)),
-            tokens_freed=fold.tokens_before - self.tokens,
-            reason="everything before the verbatim tail",
-            cut=fold.cut,
-            squeeze=self.squeeze,
-            source_hash=fold.source_hash,
-        )
-
 
 def tried_out(view: View, fold: FoldRange, context: Context, squeeze: float = 1.0) -> FittedRange:
     """The range with the result of folding it."""
@@ -589,17 +598,6 @@ def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fitte
         if fitted.fits:
             break
     return fitted
-
-
-def fitted_again(
-    proposal: Proposal, view: View, context: Context, trigger: Trigger
-) -> FittedRange | None:
-    """The range of a stored proposal; None if its content has changed."""
-    within = squeezed(context, proposal.squeeze)
-    fold = range_before(view, within, trigger, proposal.cut)
-    if fold is None or fold.source_hash != proposal.source_hash:
-        return None
-    return tried_out(view, fold, within, proposal.squeeze)
 
 
 def _ranges(

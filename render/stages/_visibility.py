@@ -45,7 +45,7 @@ from blocks import (
 from blocks.formats import appended_texts, lays_down, obj, objs, string
 from render.policy._context import Context, Piece
 from render.policy._policy import PageRoom, Policy
-from render.stages._budget_and_compaction_due import (
+from render.stages._budget import (
     account,
     fitting_of,
     is_cold,
@@ -328,10 +328,11 @@ def _without(entry: Entry) -> Hidden:
 
 def _pictures(group: Group) -> list[tuple[Entry, int]]:
     """The entries of a group that show images, with their bytes."""
+    shown = ((entry, _of(entry)) for entry in group.entries if entry.replacement is None)
     return [
-        (entry, _bytes(entry))
-        for entry in group.entries
-        if entry.replacement is None and _of(entry)
+        (entry, sum(len(p.data) for p in parts if not isinstance(p, ProviderPart)))
+        for entry, parts in shown
+        if parts
     ]
 
 
@@ -342,11 +343,6 @@ def _of(entry: Entry) -> list[ImagePart | DocumentPart | ProviderPart]:
         for part in images_of(entry.opened or entry.block)
         if not isinstance(part, ProviderPart) or part.value.get("type") in ("image", "document")
     ]
-
-
-def _bytes(entry: Entry) -> int:
-    parts = images_of(entry.opened or entry.block)
-    return sum(len(p.data) for p in parts if isinstance(p, ImagePart | DocumentPart))
 
 
 # Rehydration: an artifact that the agent names comes back into the prompt for the current turn.

@@ -21,17 +21,17 @@ from blocks import (
     StructuredSummary,
     TurnId,
 )
-from render import Redaction, redaction_of, said_by, stand_in, without_blocks
-from render.summary import _redaction
-from render.summary._redaction import FEW
+from render import stand_in
 from tests import _builders as make
 from tests._table import for_each
+from timeline.engine import _hiding
+from timeline.engine._hiding import FEW, Redaction, said_by
 
 SECRET = make.prompt("The vault opens with tamarind.")
 
 
 def redaction(quoting: object) -> Redaction:
-    return redaction_of([SECRET], [quoting], [make.prompt("The vault opens with a key.")])
+    return Redaction([SECRET], [quoting], [make.prompt("The vault opens with a key.")])
 
 
 def summary_with(*regions: Region) -> RangeSummary:
@@ -46,18 +46,18 @@ def summary_with(*regions: Region) -> RangeSummary:
 def test_regions_of_hidden_blocks_go_and_all_others_stay() -> None:
     one, two, three = (Region(file=f"p{n}", seen=n, text=f"text {n}") for n in (1, 2, 3))
     joined = Region(file="p4", seen=4, text="text 4", sources=(2,))
-    left = without_blocks(summary_with(one, two, three, joined), [2, 9])
+    left = without_regions_of([2, 9], one, two, three, joined)
     assert left == summary_with(one, three)
-    assert without_blocks(left, [1, 3]) == summary_with()
+    assert without_regions_of([1, 3], one, three) == summary_with()
 
 
-def test_a_summary_without_anything_of_them_is_the_same_one() -> None:
-    summary = summary_with(Region(file="p", seen=1, text="text"))
-    assert without_blocks(summary, [2]) is summary
+def without_regions_of(hidden: list[int], *regions: Region) -> RangeSummary:
+    nothing = Redaction([], [], [])
+    return _hiding._without_quotations(summary_with(*regions), hidden, nothing)
 
 
 def masked(text: str, hidden: str, *said: str) -> str:
-    return redaction_of([make.prompt(hidden)], [text], map(make.prompt, said)).masked(text)
+    return Redaction([make.prompt(hidden)], [text], map(make.prompt, said)).masked(text)
 
 
 def test_a_sentence_with_eight_characters_that_only_a_hidden_block_says_is_masked() -> None:
@@ -123,7 +123,7 @@ def test_many_quotations_are_cleared_as_few_are() -> None:
     names = [f"name_of_number_{number:03}" for number in range(3 * FEW)]
     hidden, texts = make.prompt(" ".join(names)), tuple(names)
     said = [make.prompt(f"see {name}") for name in names[::2]]
-    assert redaction_of([hidden], [texts], said).redacted(texts) == tuple(names[::2])
+    assert Redaction([hidden], [texts], said).redacted(texts) == tuple(names[::2])
 
 
 def test_all_of_a_text_is_masked_if_the_quotation_is_in_no_single_sentence() -> None:
@@ -134,7 +134,7 @@ def test_what_stands_for_a_hidden_block_is_not_masked() -> None:
     hidden = make.prompt("Why is the disk full? Log in with tamarind.")
     said = [stand_in(hidden, "Why is the disk full?")]
     text = "The user asks: Why is the disk full?"
-    assert redaction_of([hidden], [text], said).masked(text) == text
+    assert Redaction([hidden], [text], said).masked(text) == text
 
 
 def test_entries_of_which_nothing_else_is_left_go() -> None:
@@ -162,8 +162,8 @@ def test_what_is_not_touched_stays_whatever_it_says() -> None:
 
 
 def test_where_nothing_is_hidden_nothing_is_read() -> None:
-    assert redaction_of([], unread(), unread()).masked("It is tamarind.") == "It is tamarind."
-    assert redaction_of([SECRET], ["It is late."], unread()).is_empty
+    assert Redaction([], unread(), unread()).masked("It is tamarind.") == "It is tamarind."
+    assert Redaction([SECRET], ["It is late."], unread()).is_empty
 
 
 def unread() -> Iterator[Any]:
@@ -173,10 +173,10 @@ def unread() -> Iterator[Any]:
 
 def test_texts_of_any_size_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """In parts of bounded size; what one part quotes has no influence on the others."""
-    monkeypatch.setattr(_redaction, "AT_ONCE", 40)
+    monkeypatch.setattr(_hiding, "AT_ONCE", 40)
     texts = tuple(sha256(b"%d" % number).hexdigest() for number in range(50))
     hidden = [make.prompt(texts[7][:9]), make.prompt(texts[49]), make.prompt(texts[20])]
-    left = redaction_of(hidden, [texts], [make.prompt(texts[20])])
+    left = Redaction(hidden, [texts], [make.prompt(texts[20])])
     assert left.redacted(texts) == (*texts[:7], *texts[8:49])
 
 
@@ -190,7 +190,7 @@ def test_a_call_says_its_arguments_and_not_its_name() -> None:
     assert said_by(call).split() == ["word", "tamarind"]
     summary = StructuredSummary(facts=("open_vault was called", "it was tamarind"))
     said = [make.prompt("What was called?"), stand_in(call, "[hidden]")]
-    left = redaction_of([call], [summary], said).redacted(summary)
+    left = Redaction([call], [summary], said).redacted(summary)
     assert left == StructuredSummary(facts=("open_vault was called",))
 
 
