@@ -502,47 +502,44 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = replace(digest, turns=digest.turns - again)
-    digest = _with_state(digest, fold, room, count)
-    digest = _with_past(digest, earlier, fold, room, count, is_written=block.summary.complete)
+    digest = _fitted(_with_past(digest, fold), fold, room, count, is_written=block.summary.complete)
     return _with_working_set(digest, fold, room, count)
 
 
-def _with_state(
-    digest: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
-) -> Digest:
-    """The digest with how things stand, after everything that is folded or kept."""
-    at_hand = (*fold.folded, *fold.kept)
-    new = [entry for entry in at_hand if entry.version > digest.seen]
-    before = [entry for entry in at_hand if entry.version <= digest.seen]
-    progress = advance(digest.progress, new, before)
-    return replace(digest, progress=fitted(progress, room.state, count))
+def _with_past(digest: Digest, fold: FoldRange) -> Digest:
+    """The digest with all that was found and done in what is folded."""
+    folded = [entry for entry in fold.folded if not entry.standing]
+    running = fold.kept[0].block.turn
+    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
+    actions = advance_actions(digest.actions, folded, digest.progress.processes)
+    return replace(digest, findings=findings, actions=actions)
 
 
-def _with_past(
+def _fitted(
     digest: Digest,
-    earlier: Digest,
     fold: FoldRange,
     room: PageRoom,
     count: Callable[[str], int],
     *,
     is_written: bool,
 ) -> Digest:
-    """The digest with what was found and done in everything that is folded. What one of them leaves of its room, and what
-    the state leaves, the other has; beside the findings of a model, reports alone have a share of theirs."""
-    folded = [entry for entry in fold.folded if not entry.standing]
-    running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
-    actions = advance_actions(digest.actions, folded, earlier.progress.processes)
-    told = room.told - count(state_text(digest.progress))
-    done = fitted_actions(actions, room.done, count)
-    most = told - count(text_of_actions(done)) if room.found else 0
+    """The digest with how things stand after everything that is folded or kept, and with as much of the past as there is
+    room for. What one part leaves of its room, another has; beside the findings of a model, reports alone have a share."""
+    at_hand = (*fold.folded, *fold.kept)
+    new = [entry for entry in at_hand if entry.version > digest.seen]
+    before = [entry for entry in at_hand if entry.version <= digest.seen]
+    progress = fitted(advance(digest.progress, new, before), room.state, count)
+    told = room.told - count(state_text(progress))
+    actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
+    most = told - count(text_of_actions(actions)) if room.found else 0
     if is_written:
         most = int(BESIDE_WRITTEN * room.found)
         findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:
-        done = fitted_actions(actions, told - count(_findings.text_of_findings(findings)), count)
-    return replace(digest, findings=findings, actions=done)
+        left = told - count(_findings.text_of_findings(findings))
+        actions = fitted_actions(digest.actions, left, count)
+    return replace(digest, progress=progress, findings=findings, actions=actions)
 
 
 def _with_working_set(

@@ -98,24 +98,24 @@ def files(entered: Sequence[str], package: str = "") -> list[str]:
 def test_a_render_in_which_nothing_happens_goes_straight_through(talk: Timeline) -> None:
     trip_of(talk, "render")
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 15, files(entered)
-    assert len(entered) <= 42, entered
-    assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
+    assert len(files(entered)) <= 14, files(entered)
+    assert len(entered) <= 40, entered
+    assert len(files(entered, "timeline/")) <= 5, files(entered, "timeline/")
 
 
 def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 19, files(entered)
-    assert len(entered) <= 78, entered
-    assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
+    assert len(files(entered)) <= 18, files(entered)
+    assert len(entered) <= 76, entered
+    assert len(files(entered, "timeline/")) <= 5, files(entered, "timeline/")
 
 
 def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
     trip_of(told(), "compact")  # the first one loads its modules, which is no part of the trip
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
-    assert len(files(entered)) <= 49, files(entered)
-    assert len(files(entered, "timeline/")) <= 11, files(entered, "timeline/")
+    assert len(files(entered)) <= 41, files(entered)
+    assert len(files(entered, "timeline/")) <= 8, files(entered, "timeline/")
 
 
 def test_a_first_append_and_a_first_render_load_neither_compaction_nor_other_providers() -> None:
