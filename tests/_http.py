@@ -17,15 +17,14 @@ from tests._sizes import PATIENCE
 
 NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of servers on this machine: to read all certificates that it trusts takes a client longer than its requests."""
-_GIVEN: Final[dict[str, Any]] = {"timeout": PATIENCE, "trust_env": False, "verify": NO_TLS}
 
-get = partial(httpx2.get, **_GIVEN)
-head = partial(httpx2.head, **_GIVEN)
-post = partial(httpx2.post, **_GIVEN)
-request = partial(httpx2.request, **_GIVEN)
-stream = partial(httpx2.stream, **_GIVEN)
-client = partial(httpx2.Client, **_GIVEN)
-async_client = partial(httpx2.AsyncClient, **_GIVEN)
+get = partial(httpx2.get, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+head = partial(httpx2.head, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+post = partial(httpx2.post, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+request = partial(httpx2.request, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+stream = partial(httpx2.stream, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+client = partial(httpx2.Client, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
+async_client = partial(httpx2.AsyncClient, timeout=PATIENCE, trust_env=False, verify=NO_TLS)
 
 
 def sent(url: str, body: Any, headers: Mapping[str, str]) -> HTTPConnection:

@@ -299,7 +299,7 @@ def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> N
         read_session(write({"kind": "weather", "degrees": 3}), format=name)
 
 
-VALUES = [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}]
+VALUES: list[object] = [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}]
 FIELDS = [(name, value) for name in ("auto", *FORMATS) for value in VALUES]
 
 
