@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long checks lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-all test-long checks static lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -59,12 +59,14 @@ else
 	@$(BIN)/foldline bill --compare 0
 endif
 
-test: $(TESTING) ## check style, types and the documentation, and run the tests (six minutes on two cores)
+test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs=2 lint types imports site
 	@$(MAKE) --no-print-directory pytest
 
-checks: $(TESTING) ## check everything that can be checked without running it
-	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site house
+checks: static house ## check everything that can be checked without running it
+
+static: $(TESTING)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint pyright types imports site
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -89,6 +91,9 @@ test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a b
 	@$(MAKE) --no-print-directory pyright
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m 'slow or property'
 
+test-all: $(TESTING) ## all tests of both, each once, properties at length: what CI runs
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal
+
 package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
 	$(PIP) install --quiet build twine
 	rm -rf dist build/installed build/unpacked
@@ -101,8 +106,8 @@ package: $(TESTING) ## build wheel and sdist, check them, install each into an e
 	  (cd build && installed/bin/foldline replay ../$(EXAMPLE) --window $(WINDOW) | tail -1) || exit 1; \
 	done
 	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
-	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py \
-	  -k 'not shows_runs or README'
+	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q -n auto tests/test_docs.py tests/test_examples.py tests/test_packaging.py \
+	  -k '(not shows_runs or README) and not checks_types and not compacts'
 
 pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 	@for version in $(VERSIONS); do \
@@ -114,7 +119,9 @@ pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 	  $(MAKE) --no-print-directory VENV=.venv-$$version PYTHON="$$found" core || exit 1; \
 	done
 
-core: $(TESTING)
+# The fewest packages that these tests need; what the others need is installed once, for the first Python.
+core: $(RUNTIME)
+	$(PIP) install --quiet hypothesis pytest pytest-socket pytest-xdist syrupy
 	$(BIN)/python -m pytest -q -n auto $(CORE)
 
 test-long: $(TESTING) ## run all of them at length: forty times the examples, others each time, longer lives (half an hour)

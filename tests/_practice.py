@@ -4,11 +4,13 @@ Take it into a folder with `from tests._practice import practice` in its conftes
 `network`.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
+import anthropic
 import attrs
+import openai
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
@@ -41,22 +43,26 @@ class Practice:
 
     def client(self, server: FakeServer, **options: Any) -> Anthropic:
         """The real client; it does not retry unless told to."""
-        return self.stack.enter_context(Anthropic(**_given(server.url, options)))
+        given = _given(server.url, anthropic.DefaultHttpxClient, options)
+        return self.stack.enter_context(Anthropic(**given))
 
     @asynccontextmanager
     async def aclient(self, server: FakeServer, **options: Any) -> AsyncIterator[AsyncAnthropic]:
         """The real async client, for one event loop."""
-        async with AsyncAnthropic(**_given(server.url, options)) as client:
+        given = _given(server.url, anthropic.DefaultAsyncHttpxClient, options)
+        async with AsyncAnthropic(**given) as client:
             yield client
 
     def openai(self, server: FakeServer, **options: Any) -> OpenAI:
         """The same of OpenAI's."""
-        return self.stack.enter_context(OpenAI(**_given(f"{server.url}/v1", options)))
+        given = _given(f"{server.url}/v1", openai.DefaultHttpxClient, options)
+        return self.stack.enter_context(OpenAI(**given))
 
     @asynccontextmanager
     async def aopenai(self, server: FakeServer, **options: Any) -> AsyncIterator[AsyncOpenAI]:
         """The same of OpenAI's."""
-        async with AsyncOpenAI(**_given(f"{server.url}/v1", options)) as client:
+        given = _given(f"{server.url}/v1", openai.DefaultAsyncHttpxClient, options)
+        async with AsyncOpenAI(**given) as client:
             yield client
 
     def google(self, server: FakeServer, max_retries: int = 0) -> Google:
@@ -75,9 +81,9 @@ def _google(url: str) -> dict[str, Any]:
     return {"base_url": url, "headers": {"x-goog-api-key": "test"}}
 
 
-def _given(url: str, options: dict[str, Any]) -> dict[str, Any]:
-    fixed = {"base_url": url, "api_key": "test", "timeout": PATIENCE}
-    return {**fixed, "max_retries": 0, **options}
+def _given(url: str, http: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
+    fixed = {"base_url": url, "api_key": "test", "timeout": PATIENCE, "max_retries": 0}
+    return {**fixed, "http_client": http(verify=_http.NO_TLS), **options}
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """What holds for every test: no network, no models of the user's own, and as many generated examples as the occasion allows.
 
 The examples are the same on every run and every machine, so that a change is green or it is not.  `make test` leaves
-out what is marked `slow` (below: which suites), and looks at ten examples of a property; `make test-slow`
-(`HYPOTHESIS_PROFILE=full`) runs these, and all properties with forty.  `HYPOTHESIS_PROFILE=long` (`make test-long`) runs
-everything, looks longer, and at others each time; `few` hardly looks (`make mutants`).
+out what is marked `slow` (below: which suites), and looks at six examples of a property; `make test-slow`
+(`HYPOTHESIS_PROFILE=full`) runs these, and all properties with forty; `make test-all` (the same profile) runs each test
+once.  `HYPOTHESIS_PROFILE=long` (`make test-long`) runs everything, looks longer, and at others each time; `few` hardly
+looks (`make mutants`).
 """
 
 import gc
@@ -29,7 +30,7 @@ if (
 ):  # a shell ignores it for what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-for name, examples in (("few", 5), ("default", 10), ("full", 40)):
+for name, examples in (("few", 5), ("default", 6), ("full", 40)):
     settings.register_profile(
         name,
         deadline=None,

@@ -64,6 +64,8 @@ FILES: Final = [
 ]
 MANY: Final = ("codex-02", "pi-01")
 """Those in which many summaries are written."""
+QUICK: Final = ("cc-03-ladder", "codex-02-default", "mini-01-bare")
+"""The lives that every run has, one of each policy; the others are `slow`."""
 ALL_POLICIES: Final = sized(("cc-03", "codex-02", "mini-01"), FILES)
 """Those that are lived under each policy; the others under the ladder alone."""
 WINDOW: Final = 30_000
@@ -240,23 +242,7 @@ def policies() -> dict[str, Policy]:
     return {"ladder": ladder, "default": default, "bare": bare}
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        (name, policy)
-        for name in FILES
-        for policy in ("ladder", "default", "bare")
-        if policy == "ladder" or name in ALL_POLICIES
-    ],
-    ids="-".join,
-)
-def life(request: pytest.FixtureRequest) -> Life:
-    name, policy = request.param
-    [path] = RECORDED.glob(f"{name}.json*")
-    return Life.of(read_session(path), policies()[policy])
-
-
-def test_001_1_the_log_only_ever_grows_and_gives_back_what_was_put_in(life: Life) -> None:
+def promise_001_1_the_log_only_ever_grows_and_gives_back_what_was_put_in(life: Life) -> None:
     """001-1: immutable canonical log; what became of a block in the prompt does not touch it."""
     now = life.log()
     for before in life.logs:
@@ -275,7 +261,7 @@ def test_001_1_the_log_only_ever_grows_and_gives_back_what_was_put_in(life: Life
     assert coverage(life.timeline.events(), life.timeline.view).problems == ()
 
 
-def test_001_1_rendering_again_gives_the_same_bytes_here_and_reopened(life: Life) -> None:
+def promise_001_1_rendering_again_gives_the_same_bytes_here_and_reopened(life: Life) -> None:
     """001-1: the request is a function of the log; reopened from the store it is the same."""
     shown = life.timeline.render(system=SYSTEM, tools=life.tools)
     assert shown.content_hash == life.moments[-1].rendered.content_hash
@@ -294,7 +280,9 @@ def test_001_1_rendering_again_gives_the_same_bytes_here_and_reopened(life: Life
     assert reopened.content_hash == shown.content_hash
 
 
-def test_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(life: Life) -> None:
+def promise_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(
+    life: Life,
+) -> None:
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     versions = {e.block.id: v for v, e in life.timeline.events() if isinstance(e, BlockAppended)}
     proposals = [proposal for draft in life.drafts for proposal in draft.proposals]
@@ -319,7 +307,7 @@ def test_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(l
         assert any(proposal.action == "drop" for proposal in proposals)
 
 
-def test_001_3_a_draft_gives_each_block_one_action_and_survives_a_file(life: Life) -> None:
+def promise_001_3_a_draft_gives_each_block_one_action_and_survives_a_file(life: Life) -> None:
     """001-3: normalised draft with precedence and overlap warnings."""
     known = life.blocks.keys()
     order = ("include", "clear", "summarize", "externalize", "drop")
@@ -336,7 +324,7 @@ def test_001_3_a_draft_gives_each_block_one_action_and_survives_a_file(life: Lif
         assert {warning.split(":")[0] for warning in draft.warnings} == several
 
 
-def test_001_5_what_is_cleared_or_moved_says_what_it_was(life: Life) -> None:
+def promise_001_5_what_is_cleared_or_moved_says_what_it_was(life: Life) -> None:
     """001-5: result envelopes; what stands for a result keeps its tool, outcome and key fields."""
     blocks, calls = life.blocks, dict[str, ToolCall]()
     for block in blocks.values():
@@ -353,7 +341,7 @@ def test_001_5_what_is_cleared_or_moved_says_what_it_was(life: Life) -> None:
                     assert f'"{name}":' in item.replacement
 
 
-def test_001_6_nothing_is_cleared_that_could_not_be_had_again(life: Life) -> None:
+def promise_001_6_nothing_is_cleared_that_could_not_be_had_again(life: Life) -> None:
     """001-6: durability classes; a replayable result that nobody can verify counts as changed."""
     for event, item in life.hidden("externalized", "cleared"):
         block = life.blocks[item.block]
@@ -365,7 +353,7 @@ def test_001_6_nothing_is_cleared_that_could_not_be_had_again(life: Life) -> Non
             assert durability != "ephemeral"
 
 
-def test_001_7_what_was_moved_is_read_back_by_its_name(life: Life) -> None:
+def promise_001_7_what_was_moved_is_read_back_by_its_name(life: Life) -> None:
     """001-7: explicit read, and automatic by reference, of what a recorded session moved out."""
     moved = {item.artifact: item.block for _, item in life.hidden("externalized")}
     assert moved
@@ -391,7 +379,7 @@ def test_001_7_what_was_moved_is_read_back_by_its_name(life: Life) -> None:
     }
 
 
-def test_001_8_no_request_is_over_its_budget_by_our_own_count(life: Life) -> None:
+def promise_001_8_no_request_is_over_its_budget_by_our_own_count(life: Life) -> None:
     """001-8: system, tools, formatting, safety and reserve are all inside the budget."""
     for moment in life.moments:
         account = moment.rendered.account
@@ -410,7 +398,7 @@ def summary_in(rendered: Rendered) -> list[str]:
     return [text for text in texts if text.startswith("<summary-")]
 
 
-def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> None:
+def promise_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> None:
     """001-12: position, versioned format, one message per span, pointers, pairs that stay whole."""
     rendered = life.moments[-1].rendered
     summaries = summary_in(rendered)
@@ -437,7 +425,7 @@ def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> Non
         )
 
 
-def test_001_13_steps_tell_tokens_before_and_after_without_a_gap(life: Life) -> None:
+def promise_001_13_steps_tell_tokens_before_and_after_without_a_gap(life: Life) -> None:
     """001-13: lifecycle events with tokens before, after, freed, strategy, span."""
     renders = sum(step.kind == "rendered" for step in life.steps)
     assert renders >= len(life.moments)
@@ -458,7 +446,7 @@ def test_001_13_steps_tell_tokens_before_and_after_without_a_gap(life: Life) -> 
             assert before.tokens_after == after.tokens_before
 
 
-def test_001_16_a_dropped_span_is_found_again_by_its_words(life: Life) -> None:
+def promise_001_16_a_dropped_span_is_found_again_by_its_words(life: Life) -> None:
     """001-16: index of dropped spans: keywords, summary, when; and it stays bounded."""
     spans = life.dropped
     if life.policy.name == "bare":
@@ -483,7 +471,7 @@ def test_001_16_a_dropped_span_is_found_again_by_its_words(life: Life) -> None:
         assert head < 0.75 * WINDOW
 
 
-def test_001_17_a_summary_is_the_same_text_every_time(life: Life) -> None:
+def promise_001_17_a_summary_is_the_same_text_every_time(life: Life) -> None:
     """001-17: deterministic rendering: every past request can be rendered again, byte for byte."""
     events = events_of(life.timeline, RangeCompacted)
     first = {
@@ -494,7 +482,7 @@ def test_001_17_a_summary_is_the_same_text_every_time(life: Life) -> None:
     assert len(first) == len(events), "a summary changes with a compaction and at no other moment"
 
 
-def test_001_19_notes_constraints_and_the_task_survive_every_cycle(life: Life) -> None:
+def promise_001_19_notes_constraints_and_the_task_survive_every_cycle(life: Life) -> None:
     """001-19: facts survive N cycles, no drift, the task continues."""
     prompts = [b for item in life.session.items for b in item.blocks if isinstance(b, UserPrompt)]
     task = prompts[0].text.strip()
@@ -521,3 +509,26 @@ def _newest_prompt(prompts: Sequence[UserPrompt], tokens_max: int, life: Life) -
     """The last thing that the user asked for and that may be shown whole."""
     short = [p.text.strip() for p in prompts if life.counter.count(p.text) <= tokens_max]
     return short[-1] if short else ""
+
+
+LIVES: Final = [
+    f"{name}-{policy}"
+    for name in FILES
+    for policy in ("ladder", "default", "bare")
+    if policy == "ladder" or name in ALL_POLICIES
+]
+PROMISES: Final = [made for name, made in list(globals().items()) if name.startswith("promise_")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in LIVES],
+)
+def test_a_recorded_session_keeps_every_promise(name: str, subtests: pytest.Subtests) -> None:
+    """A life takes seconds, so it is lived once, and each promise is a subtest."""
+    session, _, policy = name.rpartition("-")
+    [path] = RECORDED.glob(f"{session}.json*")
+    life = Life.of(read_session(path), policies()[policy])
+    for promise in PROMISES:
+        with subtests.test(promise.__name__):
+            promise(life)

@@ -23,7 +23,13 @@ def session() -> Session:
     return read_session(EXAMPLE)
 
 
-@pytest.mark.parametrize("name", sorted(named_policies()))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("default", "ladder") else pytest.mark.slow)
+        for name in sorted(named_policies())
+    ],
+)
 def test_the_example_session_stays_valid_and_within_its_window(name: str, session: Session) -> None:
     result = replay(session, ReplayOptions(window=30_000, policy=name, counter="estimate"))
     assert result.problems == ()

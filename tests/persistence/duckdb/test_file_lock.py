@@ -307,7 +307,7 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert sorted(tmp_path.iterdir()) == before, "nothing is left beside it"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "error", "said"),
     [
         (3, MisuseError, "3 is not a path"),

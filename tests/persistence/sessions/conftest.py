@@ -62,12 +62,11 @@ def recorded() -> Path:
     return RECORDED
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`recorded_file`: each recorded session, and each sample of a format that nobody has published one of."""
-    if "recorded_file" in metafunc.fixturenames:
-        found = [*RECORDED.glob("*"), *RECORDED.glob("fixtures/*")]
-        files = [str(p.relative_to(RECORDED)) for p in found if p.suffix in ENDINGS]
-        metafunc.parametrize("recorded_file", sorted(f for f in files if f != "MANIFEST.json"))
+def recorded_files() -> list[str]:
+    """Each recorded session, and each sample of a format that nobody has published one of."""
+    found = [*RECORDED.glob("*"), *RECORDED.glob("fixtures/*")]
+    files = [str(path.relative_to(RECORDED)) for path in found if path.suffix in ENDINGS]
+    return sorted(file for file in files if file != "MANIFEST.json")
 
 
 def _line(line: Any) -> bytes:

@@ -20,6 +20,7 @@ from blocks import (
 )
 from persistence.sessions import Responded, Session, read_session
 from tests._table import for_each
+from tests.persistence.sessions.conftest import recorded_files
 
 pytestmark = pytest.mark.recorded
 
@@ -46,9 +47,7 @@ SAMPLES = {
 ENVELOPE_BYTES = 300
 
 
-@pytest.fixture
-def session(recorded: Path, recorded_file: str) -> Session:
-    return read(recorded / recorded_file)
+for_every_session = for_each("file", recorded_files())
 
 
 @cache
@@ -56,18 +55,24 @@ def read(path: Path) -> Session:
     return read_session(path)
 
 
-def test_it_has_calls_and_none_is_empty(session: Session) -> None:
+@for_every_session
+def test_it_has_calls_and_none_is_empty(recorded: Path, file: str) -> None:
+    session = read(recorded / file)
     assert session.calls
     for call in session.calls:
         assert not all(isinstance(block, AssistantThinking) for block in call.blocks)
 
 
-def test_its_clock_never_runs_backwards(session: Session) -> None:
+@for_every_session
+def test_its_clock_never_runs_backwards(recorded: Path, file: str) -> None:
+    session = read(recorded / file)
     times = [item.at for item in session.items]
     assert times == sorted(times)
 
 
-def test_ids_are_unique_and_blocks_belong_to_an_open_turn(session: Session) -> None:
+@for_every_session
+def test_ids_are_unique_and_blocks_belong_to_an_open_turn(recorded: Path, file: str) -> None:
+    session = read(recorded / file)
     blocks = [block for item in session.items for block in item.blocks]
     assert len({block.id for block in blocks}) == len(blocks)
     assert len({call.id for call in session.calls}) == len(session.calls)
@@ -78,7 +83,11 @@ def test_ids_are_unique_and_blocks_belong_to_an_open_turn(session: Session) -> N
         assert block.turn in opened
 
 
-def test_every_result_stands_directly_behind_its_call_and_only_once(session: Session) -> None:
+@for_every_session
+def test_every_result_stands_directly_behind_its_call_and_only_once(
+    recorded: Path, file: str
+) -> None:
+    session = read(recorded / file)
     asked: set[str] = set()
     answered: set[str] = set()
     for item in session.items:
@@ -94,15 +103,13 @@ def test_every_result_stands_directly_behind_its_call_and_only_once(session: Ses
                 answered.add(block.call_id)
 
 
-def test_as_many_calls_and_results_as_were_counted_by_hand(
-    session: Session, recorded: Path, recorded_file: str
-) -> None:
-    if recorded_file.startswith(COUNTED_OTHERWISE):
-        pytest.skip("counted otherwise")
-    if recorded_file.startswith("fixtures"):
-        assert Path(recorded_file).name in SAMPLES
+@for_each("file", [file for file in recorded_files() if not file.startswith(COUNTED_OTHERWISE)])
+def test_as_many_calls_and_results_as_were_counted_by_hand(recorded: Path, file: str) -> None:
+    if file.startswith("fixtures"):
+        assert Path(file).name in SAMPLES
         return
-    counts = manifest(recorded)[recorded_file]
+    session = read(recorded / file)
+    counts = manifest(recorded)[file]
     calls, results = counted(session)
     orphans = sum("result without a call" in notice.text for notice in session.notices)
     expected = counts["tool_calls"], counts["tool_results"]
@@ -122,7 +129,9 @@ def counted(session: Session) -> tuple[int, int]:
     return calls, sum(isinstance(block, ToolResult) for block in blocks)
 
 
-def test_every_result_has_an_envelope_that_follows_its_tool(session: Session) -> None:
+@for_every_session
+def test_every_result_has_an_envelope_that_follows_its_tool(recorded: Path, file: str) -> None:
+    session = read(recorded / file)
     blocks = [block for item in session.items for block in item.blocks]
     calls = {block.call_id: block for block in blocks if isinstance(block, ToolCall)}
     for result in blocks:
@@ -135,7 +144,9 @@ def test_every_result_has_an_envelope_that_follows_its_tool(session: Session) ->
             assert 0 <= envelope.started_at <= envelope.ended_at
 
 
-def test_envelopes_weigh_next_to_nothing(session: Session) -> None:
+@for_every_session
+def test_envelopes_weigh_next_to_nothing(recorded: Path, file: str) -> None:
+    session = read(recorded / file)
     results = [
         block for item in session.items for block in item.blocks if isinstance(block, ToolResult)
     ]

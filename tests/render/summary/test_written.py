@@ -174,9 +174,7 @@ def test_a_text_is_replaced_if_it_is_given_and_the_goal_is_never_emptied() -> No
     assert after(goal="Settle April, too.").task == "Settle April, too."
 
 
-@pytest.mark.parametrize(
-    "update", [{}, {"state": ""}, {"add": {}}, {"close": ["f9"]}, {"facts": 1}]
-)
+@for_each("update", [{}, {"state": ""}, {"add": {}}, {"close": ["f9"]}, {"facts": 1}])
 def test_an_update_of_which_nothing_can_be_used_is_an_error(update: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         updated(BEFORE, update)

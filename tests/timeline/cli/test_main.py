@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests._sizes import PATIENCE
+from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
 from timeline import Timeline
@@ -115,7 +116,14 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def example(run: Run) -> None:
+    """A store with the example, and a policy file with a mistake."""
+    Path("p.toml").write_text("triger_ratio = 0.5\n")
+    assert run("import", EXAMPLE, "--name", "example").code == 0
+
+
+@for_each(
     ("words", "meant"),
     [
         (("repaly",), "there is no command 'repaly'; did you mean 'replay'? see foldline --help"),
@@ -135,11 +143,10 @@ EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
         (("show", "example", "ar:t1.user.promt"), "did you mean 'ar:t1.user.prompt'"),
     ],
 )
+@pytest.mark.usefixtures("example")
 def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(
     run: Run, words: tuple[str, ...], meant: str
 ) -> None:
-    Path("p.toml").write_text("triger_ratio = 0.5\n")
-    assert run("import", EXAMPLE, "--name", "example").code == 0
     ran = run(*words)
     assert ran.code in {1, 2}
     assert ran.out == ""
@@ -171,7 +178,7 @@ def test_help_is_one_letter_or_a_word(run: Run) -> None:
     assert "did you mean 'list'?" in run("help", "lst").err
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "said"),
     [
         (("search", "x", "--limit", "5000"), "--limit 5000: give a number from 1 to 1,000"),
@@ -181,10 +188,10 @@ def test_help_is_one_letter_or_a_word(run: Run) -> None:
         (("proxy", "--host", "0.0.0.0"), "give --token, or --host '127.0.0.1'"),  # noqa: S104 -- refused
     ],
 )
+@pytest.mark.usefixtures("example")
 def test_advice_is_for_the_shell_and_not_for_a_program(
     run: Run, words: tuple[str, ...], said: str
 ) -> None:
-    assert run("import", EXAMPLE, "--name", "example").code == 0
     ran = run(*words)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err

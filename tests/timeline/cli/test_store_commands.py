@@ -18,7 +18,14 @@ from timeline.cli._options import gateway_store
 
 
 @pytest.fixture
-def replayed(run: Run, replayed_store: Path) -> None:
+def replayed(run: Run, replayed_sqlite: Path) -> None:
+    """A replayed timeline in the store of the folder."""
+    del run  # has gone to the folder
+    shutil.copy(replayed_sqlite, "foldline.sqlite")
+
+
+@pytest.fixture
+def in_duckdb(run: Run, replayed_store: Path) -> None:
     """A replayed timeline in the default store."""
     del run  # has gone to the folder
     shutil.copy(replayed_store, "foldline.duckdb")
@@ -70,6 +77,7 @@ def test_an_import_keeps_what_was_reported_beside_the_blocks(run: Run) -> None:
 def test_a_long_list_is_whole_and_a_limit_shows_the_newest(
     run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FOLDLINE_STORE", "several.sqlite")
     for name in ("first", "second", "third"):
         run("import", session, "--name", name)
     table = run("list").out
@@ -143,7 +151,7 @@ def test_what_cannot_be_a_store_is_one_line(
     assert ran.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         ("list",),
@@ -174,7 +182,7 @@ def test_the_store_of_a_folder_is_found_whichever_kind_it_is(run: Run, session: 
     assert [row["id"] for row in json.loads(run("list", "--json").out)] == ["third"]
 
 
-@pytest.mark.parametrize("command", ["show", "stats", "render", "export"])
+@for_each("command", ["show", "stats", "render", "export"])
 @pytest.mark.usefixtures("replayed")
 def test_a_timeline_that_is_not_there(run: Run, command: str) -> None:
     ran = run(command, "nobody")
@@ -363,7 +371,7 @@ def test_verify_says_so_when_a_store_holds_together(run: Run) -> None:
     assert json.loads(run("verify", "--json").out)["ok"] is True
 
 
-@pytest.mark.usefixtures("replayed")
+@pytest.mark.usefixtures("in_duckdb")
 def test_verify_ends_with_1_when_it_does_not(run: Run) -> None:
     lock = Path("foldline.duckdb.lock")
     lock.write_text(f"pid {0:>10}\nevents {99_999:>20}\n")  # more than are there
@@ -397,7 +405,7 @@ def test_what_is_no_receipt_is_refused(run: Run, text: str | bytes) -> None:
     assert run("verify", "--expect", "missing").code == 1
 
 
-@pytest.mark.usefixtures("replayed")
+@pytest.mark.usefixtures("in_duckdb")
 def test_a_store_that_somebody_holds_is_one_line(run: Run, session: Path) -> None:
     with DuckDBStore("foldline.duckdb"):
         for command in (("list",), ("verify",), ("import", session, "--name", "n")):
@@ -408,7 +416,7 @@ def test_a_store_that_somebody_holds_is_one_line(run: Run, session: Path) -> Non
 
 
 def test_what_is_hidden_on_request_is_shown_when_it_is_asked_for(run: Run) -> None:
-    with Timeline.open("secrets", store="foldline.duckdb") as timeline:
+    with Timeline.open("secrets", store="foldline.sqlite") as timeline:
         timeline.user("The word is xyzzy.")
         timeline.hide("ar:t1.user.prompt")
     for command in (
@@ -427,12 +435,12 @@ def test_what_is_hidden_on_request_is_shown_when_it_is_asked_for(run: Run) -> No
 @pytest.mark.usefixtures("replayed")
 def test_an_imported_export_is_the_timeline_again(run: Run) -> None:
     run("export", "invented", "--hidden", "--out", "log.jsonl")
-    assert run("import", "log.jsonl", "--store", "other.duckdb").code == 0
-    assert run("export", "invented", "--hidden", "--store", "other.duckdb").out == (
+    assert run("import", "log.jsonl", "--store", "other.sqlite").code == 0
+    assert run("export", "invented", "--hidden", "--store", "other.sqlite").out == (
         Path("log.jsonl").read_text()
     )
     for command in ("show", "stats"):
-        there = run(command, "invented", "--json", "--store", "other.duckdb").out
+        there = run(command, "invented", "--json", "--store", "other.sqlite").out
         assert there == run(command, "invented", "--json").out
 
 
@@ -448,17 +456,17 @@ def test_what_is_left_of_a_broken_export_is_imported_as_a_session(run: Run) -> N
 
 @pytest.mark.usefixtures("replayed")
 def test_copy_takes_what_is_new_into_another_store(run: Run) -> None:
-    ran = run("copy", "other.duckdb")
+    ran = run("copy", "other.sqlite")
     assert ran.code == 0
     assert ran.out.startswith("1 timeline, ")
-    assert run("copy", "other.duckdb").out.startswith("0 timelines, 0 events, 0 artifacts copied")
-    assert run("show", "invented", "--store", "other.duckdb").out == run("show", "invented").out
-    assert run("copy", "third.duckdb", "nobody").code == 1
-    assert not Path("third.duckdb").exists()
-    assert run("copy", "foldline.duckdb").code == 2
+    assert run("copy", "other.sqlite").out.startswith("0 timelines, 0 events, 0 artifacts copied")
+    assert run("show", "invented", "--store", "other.sqlite").out == run("show", "invented").out
+    assert run("copy", "third.sqlite", "nobody").code == 1
+    assert not Path("third.sqlite").exists()
+    assert run("copy", "foldline.sqlite").code == 2
 
 
-@pytest.mark.usefixtures("replayed")
+@pytest.mark.usefixtures("in_duckdb")
 def test_repair_saves_what_can_be_read_into_a_new_store(run: Run) -> None:
     ran = run("repair", "new.duckdb")
     assert (ran.code, ran.err) == (0, "")
@@ -540,12 +548,15 @@ SHORT = (
     ("export", "once"),
     ("fork", "once", "copy"),
     ("search", "look", "--timeline", "once"),
-    ("copy", "other.duckdb", "once"),
+    ("copy", "other.sqlite", "once"),
     ("forget", "once-upon-a-time", "--yes"),
 )
 
 
-def test_the_beginning_of_a_name_is_enough_if_no_other_begins_so(run: Run, session: Path) -> None:
+def test_the_beginning_of_a_name_is_enough_if_no_other_begins_so(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLDLINE_STORE", "names.sqlite")
     for name in ("once-upon-a-time", "talk", *(f"talk-{number}" for number in range(7))):
         assert run("import", session, "--name", name).code == 0
     for command in SHORT:

@@ -21,7 +21,7 @@ HOME: Final = Path(package.__file__).parent.parent
 CODE: Final = tuple(f"{HOME}/{name}/" for name in ("blocks", "persistence", "render", "timeline"))
 SHELL: Final = (f"{HOME}/timeline/_flow_drivers.py", f"{HOME}/timeline/_timeline.py")
 """Where locks are taken and released."""
-TRIES: Final = sized(40, 1000)
+TRIES: Final = sized(20, 1000)
 """Moments that are tried of an operation, at equal distances: a compaction has tens of thousands."""
 
 

@@ -9,6 +9,7 @@ import zstandard
 
 from tests import _http
 from tests._practice import Practice
+from tests._table import for_each
 from timeline.fake_provider import FakeServer, Reply
 from timeline.fake_provider._provider import HttpRequest
 
@@ -29,7 +30,7 @@ def posted(server: FakeServer, body: bytes, encoding: str) -> httpx2.Response:
     return _http.post(f"{server.url}/v1/messages?beta=true", content=body, headers=headers)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("encoding", "body"),
     [("", PLAIN), ("identity", PLAIN), ("gzip", gzip.compress(PLAIN)), ("ZSTD", zstd(PLAIN))],
 )
@@ -41,7 +42,7 @@ def test_a_compressed_request_is_the_same_request(
     assert server.requests == [request()]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("encoding", "body", "status"),
     [
         ("zstd", b"not zstd", 400),

@@ -185,7 +185,7 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "",

@@ -9,6 +9,7 @@ import httpx2
 import openai
 import pytest
 
+from tests._table import for_each
 from timeline.fake_provider import Fault
 
 from ._two_ways import KEY, WIRES, Ways, ways
@@ -34,8 +35,8 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("wire", WIRES)
+@for_each("fault", FAULTS)
+@for_each("wire", WIRES)
 def test_status_headers_and_bytes_are_those_of_the_upstream(
     ways: Ways, wire: str, fault: str
 ) -> None:
@@ -122,7 +123,7 @@ def outcome(ask: Callable[[str, int], Any], url: str, retries: int = 0) -> tuple
         return type(error).__name__, getattr(error, "body", str(error))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@for_each("fault", FAULTS)
 def test_a_providers_own_client_raises_what_it_would_have_raised(ways: Ways, fault: str) -> None:
     for name, ask in SDKS.items():
         ways.fault(FAULTS[fault]())

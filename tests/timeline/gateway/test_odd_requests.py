@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests._table import for_each
+
 from ._two_ways import WIRES, Ways, ways
 
 __all__ = ["ways"]
@@ -39,7 +41,7 @@ BODIES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("body", BODIES)
+@for_each("body", BODIES)
 def test_bodies_that_are_no_requests(ways: Ways, body: str) -> None:
     for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/responses"):
         headers = {**JSON, **WIRES["responses"].headers}
@@ -47,9 +49,7 @@ def test_bodies_that_are_no_requests(ways: Ways, body: str) -> None:
         assert through == direct
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/plain", "application/x-www-form-urlencoded", "image/png", ""]
-)
+@for_each("kind", ["text/plain", "application/x-www-form-urlencoded", "image/png", ""])
 def test_other_content_types(ways: Ways, kind: str) -> None:
     body = json.dumps(dict(WIRES["messages"].body)).encode()
     headers = {"content-type": kind} if kind else {}
@@ -73,7 +73,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), PATHS)
+@for_each(("method", "path"), PATHS)
 def test_paths_that_are_not_rendered(ways: Ways, method: str, path: str) -> None:
     direct, through = ways.raw(method, path)
     assert through == direct

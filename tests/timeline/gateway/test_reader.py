@@ -14,6 +14,7 @@ from persistence import (
     Requester,
 )
 from tests._builders import appended, response, result, text, tool_use
+from tests._table import for_each
 from timeline import Timeline
 from timeline.gateway._reader import StoreReader, answered, version_range
 from timeline.react import ToolReply
@@ -115,7 +116,7 @@ def test_a_list_that_does_not_fit_goes_on_where_it_ended(store: MemoryStore) -> 
     assert seen == [f"Note {number}." for number in range(300)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "span"),
     [("", (1, 90)), ("v4-v6", (4, 6)), ("4-6", (4, 6)), ("v4-", (4, 90)), ("v0-v999", (1, 90))],
 )
@@ -128,7 +129,7 @@ def test_a_path_is_no_range_of_versions(path: str) -> None:
     assert version_range(path, 90) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "advice"),
     [
         ({"timeline": "lng", "path": "v3"}, "did you mean 'long'?"),

@@ -75,8 +75,8 @@ def test_other_paths_stay_as_they_are(path: str) -> None:
     assert joined("https://a.example", path) == f"https://a.example{path}"
 
 
-@pytest.mark.parametrize("path", ["/messages", "/v1/messages", "/v1/v1/messages"])
-@pytest.mark.parametrize("end", ["", "/v1"])
+@for_each("path", ["/messages", "/v1/messages", "/v1/v1/messages"])
+@for_each("end", ["", "/v1"])
 def test_a_request_at_any_of_these_paths_is_read_and_arrives(path: str, end: str) -> None:
     store = MemoryStore()
     body = {
@@ -210,7 +210,7 @@ def test_the_provider_is_reached_through_the_users_proxy_and_this_machine_withou
         assert len(here.received) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("environment", "url", "proxy"),
     [
         ({}, "https://a.example", None),
@@ -251,9 +251,10 @@ def test_the_provider_is_reached_through_the_users_proxy_and_this_machine_withou
 def test_the_proxy_is_the_one_that_the_users_settings_name(
     environment: dict[str, str], url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert proxy_for(httpx2.URL(url)) == proxy
+    with monkeypatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        assert proxy_for(httpx2.URL(url)) == proxy
 
 
 @pytest.mark.parametrize(

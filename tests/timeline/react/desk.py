@@ -12,11 +12,12 @@ from blocks import Block, BlockAppended, ToolResult, text_of
 from persistence import MemoryStore
 from render import PROVIDERS, Model
 from tests._practice import CLIENTS, Practice
+from tests._table import for_each
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, model_named
 from timeline.fake_provider import FakeServer
 from timeline.react import Outcome
 
-EVERYWHERE = pytest.mark.parametrize(
+EVERYWHERE = for_each(
     ("provider", "is_async"),
     [
         pytest.param(provider, is_async, id=f"{provider}-{'async' if is_async else 'sync'}")

@@ -55,6 +55,7 @@ def test_a_run_stops_and_goes_on_in_another_process(
     practice: Practice, provider: str, *, is_async: bool
 ) -> None:
     """One approved with other arguments, one denied; each step by a process of its own."""
+    PAID.clear()
     desk = desk_at(practice, (provider, is_async))
     stopped = desk.run()
     assert (stopped.stop, stopped.text, PAID) == ("approval", "I pay.", [])

@@ -15,6 +15,7 @@ from blocks import Block, ToolCall, ToolResult, text_of
 from persistence import DuckDBStore, MemoryStore
 from tests._practice import Practice
 from tests._sizes import PATIENCE, until
+from tests._table import for_each
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentHooks, Outcome
@@ -75,7 +76,7 @@ def check(timeline: Timeline) -> None:
     assert timeline.render().violations == ()
 
 
-@pytest.mark.parametrize("at", range(1, 15))
+@for_each("at", range(1, 15))
 def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> None:
     server = practice.serve(responder=list(SCRIPT))
     store, trap = TrappedStore(), Trap(at, interrupt)
@@ -100,8 +101,8 @@ def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> No
     assert not server.refused
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("at", range(1, 26, 3))
+@for_each("stream", [False, True], ids=["whole", "stream"])
+@for_each("at", range(1, 26, 3))
 def test_a_task_cancelled_at_any_time(practice: Practice, at: int, *, stream: bool) -> None:
     """At the n-th thing that happens: a commit, a request that arrives, a step, a piece of text, a tool."""
     store, replies = TrappedStore(), iter(SCRIPT)

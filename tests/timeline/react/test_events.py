@@ -13,6 +13,7 @@ from blocks import ToolCall, ToolResult, UserPrompt
 from persistence import MemoryStore
 from tests._practice import Practice
 from tests._sizes import PATIENCE, until
+from tests._table import for_each
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Fault, Reply
 from timeline.react import (
@@ -45,7 +46,7 @@ def names(events: list[Any]) -> list[str]:
     return [name for name, _ in groupby(type(event).__name__ for event in events)]
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@for_each("stream", [False, True], ids=["whole", "stream"])
 @EVERYWHERE
 def test_the_events_of_a_run_come_in_order(
     practice: Practice, provider: str, *, is_async: bool, stream: bool
@@ -105,8 +106,8 @@ def test_a_compaction_is_an_event(practice: Practice) -> None:
 STOPS = ("SessionStarted", "StepStarted", "TextDelta", "ToolStarted", "ToolDone", "StepDone")
 
 
-@pytest.mark.parametrize("stop", STOPS)
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@for_each("stop", STOPS)
+@for_each("is_async", [False, True], ids=["sync", "async"])
 def test_closed_at_any_event_nothing_is_half_written(
     practice: Practice, stop: str, *, is_async: bool
 ) -> None:

@@ -1,7 +1,6 @@
 """A long life: many rounds in a small window, and the provider, whichever it is, takes every request."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +27,6 @@ from timeline.react import AgentHooks, Limits, Outcome
 ROUNDS = sized(90, 300)
 WINDOW = sized(14_000, 30_000)
 ANSWER = 2_000
-SECONDS_MAX = 60
 LINE = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"
 TASK = "Read all parts. Never write to /srv."
 
@@ -95,7 +93,7 @@ def modelled(provider: str) -> Model:
 def test_many_rounds(practice: Practice, provider: str, *, stream: bool) -> None:
     """Features 004-8 and 002-10."""
     server = practice.serve(responder=script(), window=WINDOW)
-    counted, started = Counted(), time.process_time()
+    counted = Counted()
     hooks = Hooks(on_after_compaction=[counted.compacted.append])
     clients: dict[str, Any] = {"anthropic": practice.client, "gemini": practice.google}
     opened = clients.get(provider, practice.openai)
@@ -115,7 +113,6 @@ def test_many_rounds(practice: Practice, provider: str, *, stream: bool) -> None
         outcome = agent.run(TASK)
         check(outcome, [event for _, event in timeline.events()], server, counted)
         live = timeline.render(system="You read logs.", tools=agent.definitions)
-    assert time.process_time() - started < SECONDS_MAX
     with Timeline.open("agent", **options) as again:
         reopened = again.render(system="You read logs.", tools=agent.definitions)
         assert reopened.request() == live.request()

@@ -28,6 +28,12 @@ COMMAND = [sys.executable, "-m", "tests.timeline.react.mcp_server"]
 HERE = ("anthropic", False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """The official package keeps the standard error that it is imported with, and a subtest has its own, which ends."""
+    import mcp.client.stdio  # noqa: F401
+
+
 def stdio(**more: Any) -> McpServer:
     """The server as a command; it finds this package by its environment."""
     return McpServer(COMMAND, env={"PYTHONPATH": str(ROOT), "PATH": ""}, **more)
