@@ -125,7 +125,7 @@ def test_the_address_of_a_server_that_is_no_url_is_refused_without_a_word_of_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for opened in (open_store, DuckDBStore, SQLiteStore):
-        with pytest.raises(MisuseError, match="seems to be the address of a server") as caught:
+        with pytest.raises(MisuseError, match="looks like the address of a server") as caught:
             opened(where)
         assert "c4nary" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

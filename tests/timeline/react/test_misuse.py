@@ -26,7 +26,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"input_schema": {}}]}, "has no name"),
     ({"tools": [{"name": "a"}, {"name": "a"}]}, "two tools"),
     ({"system": 5}, "system must be a text"),
-    ({"system": [{"type": "image"}]}, "no text block"),
+    ({"system": [{"type": "image"}]}, "not a text block"),
     ({"max_tokens": "5"}, "max_tokens must be a whole number"),
     ({"max_tokens": 0}, "max_tokens must be a whole number, 1 or more"),
     ({"limits": 5}, "limits must be Limits"),
