@@ -34,11 +34,14 @@ unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-all test-long checks static lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-long checks lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 	@echo '  PYTHON=python3.13 chooses the interpreter.'
+
+# What `make test-slow` runs; SLOW=slow where `make test` has run the properties at length (HYPOTHESIS_PROFILE=full).
+SLOW ?= slow or property
 
 # The user's own session in a window in which something happens, unless one is given.
 OWN_WINDOW = $(if $(filter command environment,$(firstword $(origin WINDOW))),$(WINDOW),auto)
@@ -63,10 +66,8 @@ test: $(TESTING) ## check style, types and the documentation, and run the tests 
 	@$(MAKE) --no-print-directory --jobs=2 lint types imports site
 	@$(MAKE) --no-print-directory pytest
 
-checks: static house ## check everything that can be checked without running it
-
-static: $(TESTING)
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint pyright types imports site
+checks: $(TESTING) ## check everything that can be checked without running it
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint pyright types imports site house
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -89,10 +90,7 @@ pytest: $(TESTING) ## run the tests that are not slow
 
 test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a browser, all properties at length, the second type checker
 	@$(MAKE) --no-print-directory pyright
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m 'slow or property'
-
-test-all: $(TESTING) ## all tests of both, each once, properties at length: what CI runs
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m '$(SLOW)'
 
 package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
 	$(PIP) install --quiet build twine

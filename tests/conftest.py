@@ -2,8 +2,8 @@
 
 The examples are the same on every run and every machine, so that a change is green or it is not.  `make test` leaves
 out what is marked `slow` (below: which suites), and looks at six examples of a property; `make test-slow`
-(`HYPOTHESIS_PROFILE=full`) runs these, and all properties with forty; `make test-all` (the same profile) runs each test
-once.  `HYPOTHESIS_PROFILE=long` (`make test-long`) runs everything, looks longer, and at others each time; `few` hardly
+(`HYPOTHESIS_PROFILE=full`) runs these, and all properties with forty; CI runs `make test` with this profile, and then what
+is slow.  `HYPOTHESIS_PROFILE=long` (`make test-long`) runs everything, looks longer, and at others each time; `few` hardly
 looks (`make mutants`).
 """
 
