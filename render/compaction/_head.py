@@ -417,8 +417,10 @@ BESIDE_WRITTEN: Final = 1 / 3
 way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
-FOLDED_SHARE: Final = 0.5
+FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
+TOLD_SHARE: Final = 1 / 3
+"""The same of what is read of it: a talk in which nothing was done shrinks by half and more."""
 
 
 def summary_block(
@@ -582,5 +584,6 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
-    most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context.policy, context.capacity, max(int(most), PAGE_TOKENS_MIN))
+    most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
+    told = max(min(int(before + TOLD_SHARE * new), most), PAGE_TOKENS_MIN)
+    return PageRoom.of(context.policy, context.capacity, most, told)

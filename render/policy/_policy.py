@@ -426,14 +426,16 @@ class PageRoom:
     """All parts together, by the target."""
 
     @classmethod
-    def of(cls, policy: Policy, window: int, most: int | None = None) -> "PageRoom":
-        """The rooms by the policy, in at most `most` tokens together. What was said and done keeps its room as long as it
-        fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
+    def of(
+        cls, policy: Policy, window: int, most: int | None = None, told_most: int | None = None
+    ) -> "PageRoom":
+        """The rooms by the policy, in at most `most` tokens together, and `told_most` of what is read. That keeps its room as
+        long as it fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
         window = max(window, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
         told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
         most = int(window) if most is None else max(most, 0)
-        factor = min(most / max(told, 1), 1.0)
+        factor = min((most if told_most is None else told_most) / max(told, 1), 1.0)
         return cls(
             state=int(factor * policy.state_ratio * page),
             found=int(factor * policy.found_ratio * page),

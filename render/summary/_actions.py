@@ -227,8 +227,7 @@ def _short(output: str, told: Literal["look", "answer", "end"]) -> str:
     whole, most = " / ".join(lines), ANSWER_MAX if told == "answer" else OUTCOME_MAX
     if len(whole) <= most:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
-    is_json = output.strip()[0] in "{[" and output.strip()[-1] in "]}"
-    if told == "answer" or is_json:
+    if told == "answer" or re.fullmatch(r"\s*[{\[].*[\]}]\s*", output, re.DOTALL):
         return one_line(whole, most)
     if len(lines) == 1:
         return one_line(whole, LINE_SAID_MAX)

@@ -87,9 +87,8 @@ def advance(
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
     findings = [*known, *rules, *_told(shown, running), *_reports(shown)]
-    settled = sorted(
-        _settled(sorted(findings, key=attrgetter("version"))), key=attrgetter("version")
-    )
+    by_version = attrgetter("version")
+    settled = sorted(_settled(sorted(findings, key=by_version)), key=by_version)
     return tuple(_replied(settled, shown))
 
 
