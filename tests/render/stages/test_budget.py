@@ -57,7 +57,8 @@ def test_the_summary_has_its_own_line() -> None:
         account(compacted(make.view_of(*turns(6)), context(), state="x" * size), context())
         for size in (400, 800)
     )
-    assert (longer.summary - long.summary, longer.messages) == (100, long.messages)
+    assert longer.summary > long.summary
+    assert longer.messages == long.messages
 
 
 def test_where_the_provider_has_summarised_itself_our_summary_is_not_shown_and_costs_nothing() -> (
