@@ -44,7 +44,6 @@ from render import (
     CompactionDraft,
     Model,
     Policy,
-    ToolPolicy,
     provider_of,
     show,
 )
@@ -186,7 +185,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "CompactionDraft.from_json": {"DataError": lambda _: CompactionDraft.from_json(b"{}")},
     "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]  # wrong on purpose
     "Policy": {"ArgumentError": lambda _: Policy(trigger_ratio=2.0)},
-    "ToolPolicy": {"ArgumentError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]  # wrong on purpose
+    "ToolPolicy": {"ArgumentError": lambda _: Policy(tools={"bash": {"durability": "x"}})},
     "Provider.read": {
         "MisuseError": lambda _: CLAUDE.read(5, new_id, TurnId("t")),
         "CodecError": lambda _: CLAUDE.read(

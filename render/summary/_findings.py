@@ -471,7 +471,7 @@ Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, 
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 10_000
-"""Characters of a report that are kept at most; there is never room for more."""
+"""Characters of a report that are kept at most, so that one does not fill a page."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
     re.IGNORECASE | re.MULTILINE,
