@@ -3,7 +3,9 @@
 import attrs
 import pytest
 
+from blocks import Block, text_of
 from render import (
+    Context,
     apply_compaction,
     apply_range,
     compaction_due,
@@ -12,7 +14,9 @@ from render import (
     total_tokens,
 )
 from render.compaction._range import fitting_range, tried_out
+from render.policy._policy import PageRoom
 from render.summary._findings import text_of_findings as text
+from render.summary._text import DONE, FOUND, computed_sections
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
 from tests._table import for_each
@@ -78,3 +82,48 @@ def test_a_compaction_works_its_summary_out_once(earlier: int) -> None:
     assert view.compaction
     told = text(view.compaction.event.summary.digest.findings)
     assert counter.asked.count(told) == 1
+
+
+# What is read of a page shares its room.
+
+
+def _page(*blocks: Block, within: Context | None = None) -> dict[str, int]:
+    """The tokens of each section of the page that the blocks are folded into."""
+    within = within or context()
+    after = compacted(make.view_of(*blocks, make.prompt("And now?", "t99")), within)
+    assert after.compaction
+    sections = computed_sections(after.compaction.event.summary.digest)
+    return {title: within.counter.count(told) for title, told in sections if told}
+
+
+def test_what_one_part_leaves_of_its_room_another_has() -> None:
+    room = PageRoom.of(context().policy, context().capacity)
+    silent = [
+        block
+        for n in range(1200)
+        for block in (
+            make.call(f"c{n}", "t1", name="bash", command=f"make part_{n}"),
+            make.result(f"c{n}", f"part {n} of it was made", "t1"),
+        )
+    ]
+    assert room.done < _page(make.prompt("go", "t1"), *silent)[DONE] <= room.told
+    spoken = [
+        block
+        for n in range(1200)
+        for block in (
+            make.said(f"The sign_{n} of sum_{n} in row_{n} comes from file_{n}.py.", "t1"),
+            make.call(f"c{n}", "t1", name="read", path="a.py"),
+            make.result(f"c{n}", "x", "t1"),
+        )
+    ]
+    assert room.found < _page(make.prompt("go", "t1"), *spoken)[FOUND] <= room.told
+
+
+def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:
+    told: list[Block] = [make.prompt("go", "t0")]
+    for n in range(40):
+        text = f"Row {n}: " + f"entry {n} is {n * 37} EUR and settled. " * 25
+        told += [make.said(text, f"t{n}"), make.prompt(f"Question {n}.", f"t{n + 1}")]
+    folded = sum(context().counter.count(text_of(block)) for block in told)
+    within = context(policy=steady(page_tokens=1_000_000))
+    assert folded / 4 <= sum(_page(*told, within=within).values()) <= folded / 3
