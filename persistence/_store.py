@@ -8,8 +8,9 @@ What passes `persistence.testing.StoreContract` is a store.
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeVar
 
 import attrs
 import msgspec
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from persistence.artifacts import ArtifactStore, KeyRing
+
+_Content = TypeVar("_Content")
 
 PAGE: Final = 2_000
 """Events in one read of the methods that read a whole log."""
@@ -127,6 +130,20 @@ class EventStore(ABC):
 
     # What follows from reading a log; a store with an index does it without.
 
+    def log(
+        self, timeline_id: TimelineId, *, after: int = 0, last: int | None = None
+    ) -> Iterator[Recorded]:
+        """The events that are left with a version greater than `after`, up to `last`, oldest first, read page by page."""
+        after = max(after, self.kept(timeline_id).forgotten)
+        return _paged(partial(self.read, timeline_id), after, last)
+
+    def log_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, last: int | None = None
+    ) -> Iterator[tuple[int, bytes]]:
+        """`log`, with the JSON of each event as `read_bytes` gives it."""
+        after = max(after, self.kept(timeline_id).forgotten)
+        return _paged(partial(self.read_bytes, timeline_id), after, last)
+
     def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
         """The current version and the id of the event there; 0 and "" for an unknown id.
 
@@ -138,7 +155,7 @@ class EventStore(ABC):
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         """The compaction in force and all events from its cut on; empty for an unknown id."""
-        return window_of([*_log_of(self, timeline_id, last=self.head(timeline_id))])
+        return window_of([*self.log(timeline_id, last=self.head(timeline_id))])
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         """Copy the first `at` events of `source`, byte for byte, into the new timeline `target`,
@@ -154,7 +171,7 @@ class EventStore(ABC):
         checked_events(target, [event], 0)
         head = checked_fork(source, target, at, lambda name: Head(version=self.head(name)))
         checked_kept_fork(source, at, head, self.kept(source))
-        copied = _bytes_of(self, source, at)
+        copied = [data for _, data in self.log_bytes(source, last=at)]
         try:
             return self.append_bytes(target, [*copied, encode_event(event)], expected_version=0)
         except VersionConflictError as conflict:
@@ -201,7 +218,7 @@ class EventStore(ABC):
             oldest, log = window.events[:first], iter(window.events)
             if window.compaction is not None or kept != Kept():
                 oldest = tuple(self.read(name, after=kept.forgotten, limit=first))
-                log = _log_of(self, name) if always else iter(())
+                log = self.log(name) if always else iter(())
             yield (
                 name,
                 Skim(
@@ -229,7 +246,7 @@ class EventStore(ABC):
         kept, chain, last = self.kept(timeline_id), chain_start(timeline_id), 0
         if kept.forgotten:
             return None
-        for last, event in _log_of(self, timeline_id, last=version):
+        for last, event in self.log(timeline_id, last=version):
             chain ^= chain_step(last, event.id)
         return chain if last == version else None
 
@@ -339,26 +356,16 @@ def _nothing() -> None:
     """End a watch that never began."""
 
 
-def _log_of(
-    store: EventStore, timeline: TimelineId, *, after: int = 0, last: int | None = None
-) -> Iterator[Recorded]:
-    """The events that are left with a version greater than `after`, up to `last`, read page by page."""
-    after = max(after, store.kept(timeline).forgotten)
-    while page := store.read(timeline, after=after, limit=PAGE):
-        for version, event in page:
-            if last is not None and version > last:
-                return
-            yield version, event
+def _paged(
+    read: Callable[..., Sequence[tuple[int, _Content]]], after: int, last: int | None
+) -> Iterator[tuple[int, _Content]]:
+    """Everything with a version greater than `after`, up to `last`, that `read(after=..., limit=...)` gives."""
+    while last is None or after < last:
+        page = read(after=after, limit=PAGE if last is None else min(PAGE, last - after))
+        if not page:
+            return
+        yield from page
         after = page[-1][0]
-
-
-def _bytes_of(store: EventStore, timeline: TimelineId, last: int) -> list[bytes]:
-    """The JSON of the events up to version `last`, read page by page."""
-    copied: list[bytes] = []
-    while len(copied) < last:
-        limit = min(PAGE, last - len(copied))
-        copied += [data for _, data in store.read_bytes(timeline, after=len(copied), limit=limit)]
-    return copied
 
 
 # What a store says.
@@ -448,7 +455,7 @@ class Scan:
         last: int | None = None,
     ) -> Iterator[Recorded]:
         del stems
-        return _log_of(self._store, timeline, after=after, last=last)
+        return self._store.log(timeline, after=after, last=last)
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
         del timeline, last  # `related` returns all blocks anyway

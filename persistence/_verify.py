@@ -93,15 +93,14 @@ def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProble
     kept = store.kept(info.id)
     yield from archive_problems(info.id, kept)
     count, blocks = kept.removed, dict[str, int]()
-    while page := store.read(info.id, after=count, limit=PAGE):
-        for version, event in page:
-            count += 1
-            if version != count:
-                what = f"version {count} is missing, version {version} is in its place"
-                yield StoreProblem(timeline=info.id, version=count, what=what)
-                return
-            for what in event_problems(version, event, blocks):
-                yield StoreProblem(timeline=info.id, version=version, what=what)
+    for version, event in store.log(info.id, after=count):
+        count += 1
+        if version != count:
+            what = f"version {count} is missing, version {version} is in its place"
+            yield StoreProblem(timeline=info.id, version=count, what=what)
+            return
+        for what in event_problems(version, event, blocks):
+            yield StoreProblem(timeline=info.id, version=version, what=what)
     if count < info.version:
         what = f"it has {count} events, and should have {info.version}"
         yield StoreProblem(timeline=info.id, what=what)

@@ -10,7 +10,7 @@ could have happened one after the other) exactly if these conditions hold, which
 * if one call ended before another began, the second has not seen an older version.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from math import inf
 from typing import TypeAlias
@@ -22,7 +22,6 @@ from persistence._log import TimelineInfo
 from persistence._store import EventStore
 
 _Ids: TypeAlias = tuple[str, ...]
-PAGE = 1000
 
 
 @attrs.define(kw_only=True)
@@ -130,9 +129,7 @@ class RecordingStore(EventStore):
 
     def _problems_of(self, name: TimelineId) -> Iterator[str]:
         calls = [call for call in self.calls if call.timeline == name]
-        log: dict[int, str] = {}
-        while page := self.store.read(name, after=len(log), limit=PAGE):
-            log |= {version: event.id for version, event in page}
+        log = {version: event.id for version, event in self.store.log(name)}
         yield from (f"{name}: {what}" for what in (*_misplaced(calls, log), *_disordered(calls)))
 
 
@@ -140,7 +137,7 @@ def _named(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
     return tuple((version, event.id) for version, event in events)
 
 
-def _misplaced(calls: Sequence[Call], log: dict[int, str]) -> Iterator[str]:
+def _misplaced(calls: Sequence[Call], log: Mapping[int, str]) -> Iterator[str]:
     """Events that are not at their acknowledged versions, or whose append was refused."""
     told = {name for c in calls if c.is_done for name in c.appended}
     untold = {name for c in calls if not (c.is_done or c.is_refused) for name in c.appended}

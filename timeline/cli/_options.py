@@ -3,14 +3,13 @@
 import json
 import os
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -27,8 +26,6 @@ from persistence import EventStore, StoreLocation, locate_store, look
 from timeline import Options, policy_named
 from timeline.cli._terminal import DONE, complain
 
-_Row = TypeVar("_Row")
-
 AUTO: Final = "auto"
 DEBUG: Final = "foldline.debug"
 """Where a context's `meta` says whether to show tracebacks."""
@@ -37,7 +34,6 @@ OPTIONS: Final = "foldline.options"
 DEFAULT: Final = "foldline.duckdb"
 SHARED: Final = "sqlite:///foldline.sqlite"
 VARIABLE: Final = "FOLDLINE_STORE"
-PAGE: Final = 5_000
 MEANT_MAX: Final = 5
 """The most timelines that are listed if a short name could be any of them."""
 NAMES_MAX: Final = 1_000
@@ -389,15 +385,8 @@ def checked_name(store: EventStore, name: str, *, destroying: str = "") -> Timel
 
 def log_of(store: EventStore, name: str) -> list[Recorded]:
     """The log of a timeline, all that is left of it; says on stderr what is gone."""
-    return pages(partial(store.read, TimelineId(name)), tell_forgotten(store, name))
-
-
-def pages(read: Callable[..., Sequence[_Row]], after: int = 0) -> list[_Row]:
-    """All that `read(after=..., limit=...)` gives behind a version, one page after another."""
-    rows: list[_Row] = []
-    while page := read(after=after + len(rows), limit=PAGE):
-        rows += page
-    return rows
+    tell_forgotten(store, name)
+    return [*store.log(TimelineId(name))]
 
 
 def tell_forgotten(store: EventStore, name: str) -> int:

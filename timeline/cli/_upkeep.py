@@ -52,7 +52,6 @@ from timeline.cli._options import (
     existing_store,
     log_of,
     option,
-    pages,
     store_location,
     store_to_read,
     store_to_write,
@@ -186,8 +185,7 @@ def export(options: Values) -> int:
         options.id = checked_name(store, options.id)
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
-        read = partial(store.read_bytes, TimelineId(options.id))
-        stored = pages(read, events[0][0] - 1) if shown is events else ()
+        stored = [*store.log_bytes(TimelineId(options.id))] if shown is events else ()
     lines = export_lines(TimelineId(options.id), stored or shown)
     if options.out is None:
         sys.stdout.writelines(lines)

@@ -32,7 +32,6 @@ _PASSED_ON: Final = (
     *("trimmed", "trim", "rewrite", "remove", "erase"),
 )
 """What an engine may need and waits for nothing; these go to the store itself."""
-PAGE: Final = 1_000
 
 
 @attrs.define(eq=False)
@@ -210,17 +209,10 @@ class AdmittingStore(EventStore):
             if not line.writes:
                 return self.store.load_window(timeline_id)
             if line.source is not None:
-                return window_of(self._all(timeline_id))
+                return super().load_window(timeline_id)
             base = self.store.load_window(timeline_id)
             window = window_of((*base.events, *line.recorded()))
             return window if window.compaction else attrs.evolve(window, compaction=base.compaction)
-
-    def _all(self, timeline_id: TimelineId) -> list[Recorded]:
-        events: list[Recorded] = []
-        after = self.kept(timeline_id).forgotten
-        while page := self.read(timeline_id, after=events[-1][0] if events else after, limit=PAGE):
-            events += page
-        return events
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         with self._line(timeline_id) as line:

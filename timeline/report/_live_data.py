@@ -1,8 +1,7 @@
 """What the live view shows of a store: one timeline, followed event by event, and the list of all."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -102,21 +101,20 @@ class Look:
         return {**facts, "withheld": self._withheld}
 
     def _caught_up(self, store: EventStore) -> Collector:
-        read = partial(store.read, self.name)
-        begin = store.kept(self.name).forgotten
-        if begin > self._version:  # some or all of the new events were forgotten
-            return self._anew(store, _pages(read, begin))
-        new = _pages(read, self._version)
+        if store.kept(self.name).forgotten > self._version:  # some or all of the new events
+            return self._anew(store)
+        new = [*store.log(self.name, after=self._version)]
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
-            return self._anew(store, _pages(read, begin))
+            return self._anew(store)
         for version, event in new:
             self._collector.add(version, event)
             self._version = version
         return self._collector
 
-    def _anew(self, store: EventStore, log: list[Recorded]) -> Collector:
+    def _anew(self, store: EventStore) -> Collector:
         """Collect again from the beginning, so that blocks hidden since are left out."""
+        log = [*store.log(self.name)]
         self.epoch += 1
         shown = log if self.showing.hidden else shareable(log)
         self._withheld = shown is not log
@@ -125,14 +123,6 @@ class Look:
             collector.add(version, event)
         self._collector, self._version = collector, log[-1][0] if log else 0
         return collector
-
-
-def _pages(read: Callable[..., Any], after: int) -> list[Recorded]:
-    events: list[Recorded] = []
-    while page := read(after=after, limit=PAGE):
-        events += page
-        after = page[-1][0]
-    return events
 
 
 # The list of timelines: first prompt, model, tokens and cost of each

@@ -5,7 +5,7 @@ begins with a copy of the bills of its origin; they are the same events, and eac
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -211,10 +211,7 @@ def _is_nothing(amount: float) -> bool:
 
 def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:
     """The usage of each call of a timeline that has a bill, oldest first, from events after a version."""
-    after = max(after, store.kept(name).forgotten)
-    while page := store.read_bytes(name, after=after, limit=PAGE):
-        yield from _bills(page)
-        after = page[-1][0]
+    yield from _bills(store.log_bytes(name, after=after))
 
 
 def lately_billed(
@@ -226,16 +223,12 @@ def lately_billed(
     after, last = max(after, store.kept(name).forgotten), store.head(name)
     while last > after and not (usages and usages[0].at < since):
         first = max(after, last - PAGE)
-        done, pages = first, list[tuple[int, bytes]]()
-        while done < last and (page := store.read_bytes(name, after=done, limit=last - done)):
-            pages += page  # the store gives fewer events if they are large
-            done = page[-1][0]
-        usages[:0] = _bills(pages)
+        usages[:0] = _bills(store.log_bytes(name, after=first, last=last))
         last = first
     return usages
 
 
-def _bills(page: Sequence[tuple[int, bytes]]) -> Iterator[UsageRecorded]:
+def _bills(page: Iterable[tuple[int, bytes]]) -> Iterator[UsageRecorded]:
     for _, data in page:
         if _BILL in data and isinstance(event := decode_event(data), UsageRecorded) and event.bill:
             yield event
