@@ -52,7 +52,7 @@ PAGES = {
         """
         Timeline: render view calibrate
         render: Rendered View Json
-        timeline: retry_with_compaction aretry_with_compaction overflow_in
+        timeline: retry_with_compaction overflow_in
         timeline.tokens: TokenCounter RequestCounter
         """,
     ),
@@ -61,7 +61,7 @@ PAGES = {
         "A compaction shortens the request; it happens by itself when one is due, and everything can be undone.",
         """
         Timeline: compact propose commit_draft expand hide restore
-        render: CompactionDraft Proposal RungScope summarize_before RUNGS
+        render: CompactionDraft Proposal RungScope
         """,
     ),
     "policies": Page(
@@ -139,7 +139,7 @@ PAGES = {
         "A subclass of `EventStore` that passes `StoreContract` is a store.",
         """
         persistence: EventStore Head
-        persistence.testing: StoreContract broken_promises RecordingStore
+        persistence.testing: StoreContract RecordingStore
         """,
     ),
     "artifacts": Page(

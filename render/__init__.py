@@ -8,7 +8,6 @@ from render.policy._policy import Policy
 from render.view._view import Json, View
 
 __all__ = [
-    "RUNGS",
     "CompactionDraft",
     "Json",
     "Model",
@@ -18,7 +17,6 @@ __all__ = [
     "RungScope",
     "Summary",
     "View",
-    "summarize_before",
 ]
 
 # For the rooms of this house; not public.
@@ -70,7 +68,7 @@ if TYPE_CHECKING:
     from render.compaction._ladder import gains_enough as gains_enough
     from render.compaction._ladder import recut as recut
     from render.compaction._ladder import restore_draft as restore_draft
-    from render.compaction._ladder_steps import RUNGS, Proposal, RungScope, summarize_before
+    from render.compaction._ladder_steps import Proposal, RungScope
     from render.compaction._ladder_steps import replayable_calls as replayable_calls
     from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
     from render.compaction._prompt import Asking as Asking
@@ -110,9 +108,7 @@ __getattr__, __dir__ = _later(
             "CompactionDraft CompactionTrial ExternalFacts apply_compaction draft_compaction "
             "gains_enough recut restore_draft"
         ),
-        "render.compaction._ladder_steps": (
-            "RUNGS Proposal RungScope replayable_calls summarize_before"
-        ),
+        "render.compaction._ladder_steps": "Proposal RungScope replayable_calls",
         "render.compaction._prompt": (
             "PROMPT_VERSION Asking Prompt RejectedAnswerError continued parse_answer "
             "shared_key summary_key summary_prompts without_thinking"

@@ -44,7 +44,6 @@ from render import (
     RungName,
     RungScope,
     ToolPolicy,
-    summarize_before,
 )
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
@@ -187,7 +186,7 @@ class WildRung:
         mine = Proposal(
             action="summarize", blocks=(BlockId("i1"),), first=1, last=cut, cut=cut, source_hash="0"
         )
-        return luck.choice([[summarize_before(scope, cut) or mine], [mine], [mine, mine]])
+        return luck.choice([[scope.summarize_before(cut) or mine], [mine], [mine, mine]])
 
     def _drops(self, scope: RungScope, luck: Random) -> list[object]:
         """A run of what the model and its tools said, as it comes."""

@@ -36,7 +36,6 @@ __all__ = [
     "SummaryFailedError",
     "SummaryRequest",
     "Timeline",
-    "aretry_with_compaction",
     "describe_model",
     "model_named",
     "overflow_in",
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from timeline.observe._steps import Quality as Quality
     from timeline.observe._steps import Step, quality_of
     from timeline.react import AsyncReactAgent, ReactAgent, tool
-    from timeline.react._loop import aretry_with_compaction, overflow_in, retry_with_compaction
+    from timeline.react._loop import overflow_in, retry_with_compaction
     from timeline.summarizers._model import ModelSummarizer
 
 __getattr__, __dir__ = _later(
@@ -62,7 +61,7 @@ __getattr__, __dir__ = _later(
     {
         "timeline.observe._steps": "Quality Step quality_of",
         "timeline.react": "AsyncReactAgent ReactAgent tool",
-        "timeline.react._loop": "aretry_with_compaction overflow_in retry_with_compaction",
+        "timeline.react._loop": "overflow_in retry_with_compaction",
         "timeline.summarizers._model": "ModelSummarizer",
     },
 )

@@ -1,6 +1,7 @@
 """The contract of every store, as tests.
 
-With pytest, derive from `StoreContract` and give it a fixture `store`; without pytest, call `broken_promises`.
+With pytest, derive from `StoreContract` and give it a fixture `store`; without pytest, call its
+`broken_promises`.
 """
 
 import sys
@@ -11,11 +12,10 @@ if "pytest" in sys.modules:  # so that pytest shows compared values
     for _part in ("concurrency", "contract", "derived", "retention"):
         pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
-from persistence.testing._contract import StoreContract, broken_promises
+from persistence.testing._contract import StoreContract
 from persistence.testing._recording import RecordingStore
 
 __all__ = [
     "RecordingStore",
     "StoreContract",
-    "broken_promises",
 ]

@@ -376,17 +376,17 @@ class StoreContract(
 ):
     """All promises of a store, a test each; `store` is a new, empty store, which is closed after the test."""
 
+    @classmethod
+    def broken_promises(cls, open_store: Callable[[], EventStore]) -> dict[str, str]:
+        """The tests that a store fails, with the reasons; empty: it keeps all promises. For whoever has no pytest.
 
-def broken_promises(open_store: Callable[[], EventStore]) -> dict[str, str]:
-    """The tests of the contract that a store fails, with the reasons; empty: it keeps all promises.
-
-    `open_store` is called for each test, and must return a new, empty store.
-    """
-    contract, broken = StoreContract(), dict[str, str]()
-    for name in (name for name in dir(contract) if name.startswith("test_")):
-        with closing(open_store()) as store:
-            try:
-                getattr(contract, name)(store)
-            except Exception as error:  # noqa: BLE001 -- whatever the store raises
-                broken[name] = "".join(format_exception_only(error)).strip()
-    return broken
+        `open_store` is called for each test, and must return a new, empty store.
+        """
+        contract, broken = cls(), dict[str, str]()
+        for name in (name for name in dir(contract) if name.startswith("test_")):
+            with closing(open_store()) as store:
+                try:
+                    getattr(contract, name)(store)
+                except Exception as error:  # noqa: BLE001 -- whatever the store raises
+                    broken[name] = "".join(format_exception_only(error)).strip()
+        return broken

@@ -63,7 +63,6 @@ from blocks import (
     in_words,
 )
 from render.compaction._ladder_steps import (
-    RUNGS,
     Found,
     Proposal,
     RungScope,
@@ -369,7 +368,7 @@ def _proposed(rung: RungName | Rung, scope: RungScope) -> _Proposed:
     name = rung if isinstance(rung, str) else rung.name
     if name in scope.disabled:
         return ()
-    return RUNGS[rung].propose(scope) if isinstance(rung, str) else _checked(rung, scope)
+    return scope.proposals(rung) if isinstance(rung, str) else _checked(rung, scope)
 
 
 def _as_data(proposed: Proposal | FittedRange) -> Proposal:
@@ -611,7 +610,7 @@ def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial
     earlier = list(draft.proposals[:fold])
     if any(each.action == "externalize" and each.first >= cut for each in earlier):
         scope = RungScope(view=trial.start, context=context, protected=fitted.range.cut)
-        pointers = map(_as_data, RUNGS["externalize"].propose(scope))  # with excerpts
+        pointers = map(_as_data, scope.proposals("externalize"))  # with excerpts
         whole = {pointer.blocks: pointer for pointer in pointers}
         earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
     before = apply_proposals(trial.start, earlier, context)

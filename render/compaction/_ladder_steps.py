@@ -267,6 +267,17 @@ class RungScope:
             **fields,
         )
 
+    def summarize_before(self, cut: int) -> FittedRange | None:
+        """The proposal to summarise everything before the block of version `cut`; None if that cut is not legal
+        or lies in the verbatim tail."""
+        if cut > self.protected:
+            return None
+        return fitted_at(self.view, self.context, self.trigger, cut)
+
+    def proposals(self, rung: RungName) -> Sequence[Any]:
+        """What a built-in rung proposes in this scope: `Proposal`s, or one `FittedRange`."""
+        return RUNGS[rung](self)
+
     def drift(self) -> "Drift":
         """The evidence about which replayable results may be stale."""
         return Drift(self.view.entries, self.current)
@@ -383,14 +394,6 @@ def _summarize(scope: RungScope) -> list[FittedRange]:
             return [prepared]
     fitted = fitting_range(scope.view, scope.context, scope.trigger)
     return [fitted] if fitted else []
-
-
-def summarize_before(scope: RungScope, cut: int) -> FittedRange | None:
-    """The proposal to summarise everything before the block of version `cut`; None if that cut is not legal
-    or lies in the verbatim tail."""
-    if cut > scope.protected:
-        return None
-    return fitted_at(scope.view, scope.context, scope.trigger, cut)
 
 
 # Clear, by durability: ephemeral gets a placeholder; anchoring one with its key fields, and excerpts; replayable a
@@ -532,22 +535,13 @@ def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, .
 # The built-in rungs.
 
 
-@attrs.frozen
-class BuiltInRung:
-    """A name, and a function that proposes."""
-
-    name: RungName
-    propose: Callable[[RungScope], Sequence[Any]]
-    """Gives `Proposal`s, or one `FittedRange`."""
-
-
-RUNGS: Final[Mapping[RungName, BuiltInRung]] = {
-    "externalize": BuiltInRung("externalize", _externalize),
-    "summarize": BuiltInRung("summarize", _summarize),
-    "clear": BuiltInRung("clear", _clear),
-    "drop": BuiltInRung("drop", _drop),
+RUNGS: Final[Mapping[RungName, Callable[[RungScope], Sequence[Any]]]] = {
+    "externalize": _externalize,
+    "summarize": _summarize,
+    "clear": _clear,
+    "drop": _drop,
 }
-"""The built-in rungs. To add one, write its function, and name it here and in `RungName`."""
+"""The built-in rungs: what each proposes. To add one, write its function, and name it here and in `RungName`."""
 
 
 # Durability, and what replaces a result.

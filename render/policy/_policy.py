@@ -100,7 +100,7 @@ class Rung(Protocol):
 
     def propose(self, scope: Any, /) -> Iterable[object]:
         """Its proposals for a `RungScope`: any number that hide blocks (`Proposal`), or one fold (`FittedRange`, from
-        `summarize_before`). It must be a pure function: no I/O, no clock, no waiting; equal scopes give equal
+        its `summarize_before`). It must be a pure function: no I/O, no clock, no waiting; equal scopes give equal
         proposals. If it raises, the compaction goes on without it (`RungError`)."""
         ...
 

@@ -45,13 +45,13 @@ class Helper:
 
 
 def asynchronous(**arguments: Any) -> object:
-    """`aretry_with_compaction` in a loop of its own; the timeline is opened there."""
+    """`retry_with_compaction` in a loop of its own; the timeline is opened there."""
 
     async def run() -> object:
         async with await timeline.AsyncTimeline.open("talk", model=LOOSE, clock=Clock()) as opened:
             await opened.user("go")
             given = {"timeline": opened, **arguments}
-            return await timeline.aretry_with_compaction(**given)
+            return await timeline.retry_with_compaction(**given)
 
     return asyncio.run(run())
 
@@ -67,7 +67,7 @@ HELPERS = {
         {"timeline": open_timeline(store=STORE), "call": answer, "system": None, "tools": None, "retries_max": 1},
         {**RETRY, "call": (print,)},
     ),
-    "aretry_with_compaction": Helper(
+    "retry_with_compaction, awaited": Helper(
         asynchronous, {"call": later, "system": None, "tools": None, "retries_max": 1}, RETRY
     ),
     "describe_model": Helper(
@@ -101,12 +101,12 @@ CASES = [(name, parameter) for name, helper in HELPERS.items() for parameter in 
 
 
 def test_every_public_name_is_here() -> None:
-    assert {*HELPERS, *UNTOLD} == set(timeline.__all__)
+    assert {name.partition(",")[0] for name in (*HELPERS, *UNTOLD)} == set(timeline.__all__)
 
 
 @for_each("name", HELPERS)
 def test_every_parameter_is_here(name: str) -> None:
-    if name not in ("aretry_with_compaction", "describe_model"):
+    if name not in ("retry_with_compaction, awaited", "describe_model"):
         parameters = inspect.signature(HELPERS[name].call).parameters
         assert set(parameters) == set(HELPERS[name].valid)
 
@@ -131,7 +131,7 @@ def test_any_other_value_is_accepted_or_refused_by_a_typed_error(
     case: tuple[str, str], value: object
 ) -> None:
     helper = HELPERS[case[0]]
-    if case[0] == "aretry_with_compaction":
+    if case[0] == "retry_with_compaction, awaited":
         return
     with suppress(FoldlineError, TypeError):
         helper.call(**{**helper.valid, case[1]: value})

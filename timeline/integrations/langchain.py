@@ -20,7 +20,6 @@ from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
     Timeline,
-    aretry_with_compaction,
     retry_with_compaction,
 )
 from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
@@ -183,7 +182,7 @@ class _Call:
 
         synced, tools = await going.asynced(messages), asked.get("tools")
         going.asked = self.timeline(going.timeline)
-        answer = await aretry_with_compaction(going.asked, send, system=synced.system, tools=tools)
+        answer = await retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 

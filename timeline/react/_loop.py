@@ -12,7 +12,7 @@ A run that is resumed begins with the calls that are open in the log, and from t
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -538,7 +538,7 @@ def is_lost(error: Exception) -> bool:
 
 
 def retry_with_compaction(
-    timeline: Timeline,
+    timeline: Timeline | AsyncTimeline,
     call: Callable[[Rendered], _T],
     *,
     system: System = None,
@@ -547,36 +547,20 @@ def retry_with_compaction(
 ) -> _T:
     """Return what `call` returns for a rendered request; if the provider says "too long", compact and try again.
 
+    With an `AsyncTimeline`, `call` is a coroutine function, and what is returned is to be awaited, too.
+
     Raises:
         MisuseError: an argument has a wrong type; nothing was done.
         any error of `call`: an overflow only if the request cannot become smaller, other errors at once.
     """
-    _check_retry("retry_with_compaction()", timeline, Timeline, call, retries_max)
-    flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
-    answer: _T = drive(flow)
-    return answer
-
-
-async def aretry_with_compaction(
-    timeline: AsyncTimeline,
-    call: Callable[[Rendered], Awaitable[_T]],
-    *,
-    system: System = None,
-    tools: Tools = None,
-    retries_max: int = RETRIES_MAX,
-) -> _T:
-    """`retry_with_compaction` for an `AsyncTimeline`."""
-    _check_retry("aretry_with_compaction()", timeline, AsyncTimeline, call, retries_max)
-    flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
-    answer: _T = await adrive(flow)
-    return answer
-
-
-def _check_retry(name: str, timeline: object, kind: type, call: object, retries_max: int) -> None:
-    checked_kind(timeline, kind, name, "timeline")
+    name, is_async = "retry_with_compaction()", isinstance(timeline, AsyncTimeline)
+    checked_kind(timeline, AsyncTimeline if is_async else Timeline, name, "timeline")
     if not callable(call):
         raise MisuseError(f"{name}: call must be a function of a Rendered, not {in_words(call)}")
     checked(retries_max, NUMBER, name, "retries_max")
+    flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
+    answer: Any = adrive(flow) if is_async else drive(flow)
+    return cast("_T", answer)
 
 
 def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Calls[Any]:

@@ -9,7 +9,7 @@ import attrs
 
 from blocks import Event, LogWindow, Recorded, TimelineId, VersionConflictError
 from persistence import MemoryStore, TimelineInfo
-from persistence.testing import StoreContract, broken_promises
+from persistence.testing import StoreContract
 from tests._table import for_each
 
 PROMISES = {name for name in dir(StoreContract) if name.startswith("test_")}
@@ -136,7 +136,7 @@ BREAKS = {
 
 @for_each("broken", BREAKS, ids=lambda broken: broken.__name__)
 def test_a_store_that_breaks_a_promise_does_not_pass(broken: type[MemoryStore]) -> None:
-    assert BREAKS[broken] in broken_promises(broken)
+    assert BREAKS[broken] in StoreContract.broken_promises(broken)
 
 
 def test_a_store_that_keeps_every_promise_passes_and_each_test_has_a_new_one() -> None:
@@ -146,13 +146,13 @@ def test_a_store_that_keeps_every_promise_passes_and_each_test_has_a_new_one() -
         made.append(MemoryStore())
         return made[-1]
 
-    assert broken_promises(make) == {}
+    assert StoreContract.broken_promises(make) == {}
     assert len(made) == len(PROMISES)
     assert all(store._closed for store in made)
 
 
 def test_what_a_promise_was_broken_by_is_told() -> None:
-    told = broken_promises(Undead)
+    told = StoreContract.broken_promises(Undead)
     assert set(told.values()) == {"AssertionError: ClosedError is not raised"}
 
 

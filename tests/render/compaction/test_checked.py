@@ -22,7 +22,6 @@ from blocks import (
     RungError,
 )
 from render import (
-    RUNGS,
     CompactionDraft,
     Context,
     ExternalFacts,
@@ -33,10 +32,9 @@ from render import (
     apply_compaction,
     draft_compaction,
     restore_draft,
-    summarize_before,
     total_tokens,
 )
-from render.policy._policy import Rung
+from render.compaction._ladder_steps import RUNGS
 from tests import _builders as make
 from tests._builders import steady
 from tests._table import for_each
@@ -118,7 +116,7 @@ def test_a_picture_may_be_cleared() -> None:
 def test_it_may_choose_where_the_summary_ends() -> None:
     drawn = scene(PICTURE)
     cut = entries(drawn, "a")[0].version
-    own = Own(lambda scope: [made] if (made := summarize_before(scope, cut)) else [])
+    own = Own(lambda scope: [made] if (made := scope.summarize_before(cut)) else [])
     context = within(own, "summarize", limit=100_000)
     draft, heard = draft_of(drawn.view, context)
     assert draft, heard
@@ -132,7 +130,7 @@ def test_it_may_choose_where_the_summary_ends() -> None:
 
 def test_it_may_ask_a_built_in_rung_and_leave_some_out() -> None:
     drawn = scene(PICTURE)
-    own = Own(lambda scope: list(RUNGS["drop"].propose(scope))[:1])
+    own = Own(lambda scope: list(scope.proposals("drop"))[:1])
     draft, heard = draft_of(drawn.view, within(own))
     assert draft, heard
     assert draft.rungs == ("drop",)
@@ -269,9 +267,9 @@ def test_it_may_cut_no_later_than_the_tail() -> None:
     drawn = scene(PICTURE)
     scope = drawn.ground(within())
     cut = entries(drawn, "a")[0].version
-    assert summarize_before(scope, cut)
-    assert summarize_before(scope, cut - 1) is None, "it would part a pair"
-    assert summarize_before(attrs.evolve(scope, protected=cut - 1), cut) is None
+    assert scope.summarize_before(cut)
+    assert scope.summarize_before(cut - 1) is None, "it would part a pair"
+    assert attrs.evolve(scope, protected=cut - 1).summarize_before(cut) is None
 
 
 def test_what_is_hidden_already_is_not_its_business() -> None:
@@ -371,9 +369,8 @@ def test_what_is_no_rung_is_refused(rungs: Any, why: str) -> None:
     assert why in str(refused.value)
 
 
-def test_the_built_in_rungs_are_rungs() -> None:
-    rungs: list[Rung] = list(RUNGS.values())
-    assert [rung.name for rung in rungs] == list(RUNGS) == list(Policy().rungs)
+def test_the_built_in_rungs_are_those_of_a_policy() -> None:
+    assert list(RUNGS) == list(Policy().rungs)
 
 
 def test_a_drop_is_shorter_afterwards() -> None:

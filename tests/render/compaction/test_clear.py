@@ -3,7 +3,7 @@
 from typing import Any
 
 from blocks import CallId, Determinism
-from render import RUNGS, Context, Proposal, ToolPolicy, total_tokens
+from render import Context, Proposal, ToolPolicy, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
@@ -17,7 +17,7 @@ def within(**policy: Any) -> Context:
 
 
 def proposed(drawn: Scene, context: Context | None = None, **more: Any) -> list[Proposal]:
-    return list(RUNGS["clear"].propose(drawn.ground(context or within(), **more)))
+    return list(drawn.ground(context or within(), **more).proposals("clear"))
 
 
 CHANGED = Determinism(version="2")

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from blocks import BlocksHidden, DroppedSpan, ToolCall, ToolResult, UserPrompt
-from render import RUNGS, Context, Json, Proposal, View, total_tokens
+from render import Context, Json, Proposal, View, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
@@ -20,7 +20,7 @@ def within(**policy: object) -> Context:
 
 def proposed(drawn: Scene, missing: int, *, last_resort: bool = False) -> list[Proposal]:
     ground = drawn.ground(within(), missing=missing, is_last_resort=last_resort)
-    return list(RUNGS["drop"].propose(ground))
+    return list(ground.proposals("drop"))
 
 
 def dropped(drawn: Scene, missing: int) -> View:
@@ -107,13 +107,12 @@ def test_as_a_last_resort_even_what_cannot_be_had_again_goes() -> None:
 
 def test_what_is_in_the_artifact_store_can_be_had_again() -> None:
     drawn = scene(RARE)
-    moved = RUNGS["externalize"].propose(drawn.ground(within(externalize_tokens=300)))
+    moved = drawn.ground(within(externalize_tokens=300)).proposals("externalize")
     assert len(moved) == 2
     view = apply_proposals(drawn.view, moved, within())
     ground = drawn.ground(within(), missing=ALL)
-    made = RUNGS["drop"].propose(
-        type(ground)(view=view, context=within(), protected=6, missing=ALL)
-    )
+    left = type(ground)(view=view, context=within(), protected=6, missing=ALL)
+    made = left.proposals("drop")
     assert drawn.after(made) == drawn.expected
     assert all(each.artifact in made[0].replacement for each in moved)
 
@@ -177,7 +176,7 @@ def test_the_line_says_when_what_about_what_and_where(
     )
     context = attrs.evolve(within(), tools=tools)
     ground = Scene((), (), view, 6, "").ground(context, missing=ALL)
-    [made] = RUNGS["drop"].propose(ground)
+    [made] = ground.proposals("drop")
     assert made.replacement == (
         "[dropped to save space: t1, 1970-01-12 13:46: 4 blocks (bash 1, grep 1); about "
         "load_config, tests/test_config.py, src/config.py; "

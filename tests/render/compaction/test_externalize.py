@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
-from render import RUNGS, Context, Json, Proposal, ToolPolicy, total_tokens
+from render import Context, Json, Proposal, ToolPolicy, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
@@ -25,7 +25,7 @@ def within(**policy: Any) -> Context:
 
 
 def proposed(drawn: Scene, context: Context | None = None) -> list[Proposal]:
-    return list(RUNGS["externalize"].propose(drawn.ground(context or within())))
+    return list(drawn.ground(context or within()).proposals("externalize"))
 
 
 # Which.

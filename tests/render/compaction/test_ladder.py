@@ -20,7 +20,6 @@ from blocks import (
     artifact_id,
 )
 from render import (
-    RUNGS,
     CompactionDraft,
     CompactionTrial,
     Context,
@@ -132,9 +131,8 @@ def test_pointers_have_excerpts_where_they_are_seen(
         return
     assert trial.fitted
     tail = trial.fitted.range.cut
-    whole = RUNGS["externalize"].propose(
-        RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
-    )
+    scope = RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
+    whole = scope.proposals("externalize")
     known = {proposal.blocks: proposal for proposal in whole}
     for proposal in moved:
         assert proposal.artifact == known[proposal.blocks].artifact

@@ -34,7 +34,6 @@ from timeline import (
     AsyncTimeline,
     ReactAgent,
     Timeline,
-    aretry_with_compaction,
     retry_with_compaction,
 )
 from timeline.fake_provider import Call, Fault, Reply
@@ -453,7 +452,7 @@ def retry(request: pytest.FixtureRequest) -> Iterator[Retry]:
 
     async def arun(store: MemoryStore, provider: Provider, **more: Any) -> str:
         async with await AsyncTimeline.open("talk", store=store, **OPTIONS) as timeline:
-            return await aretry_with_compaction(timeline, provider.later, **more)
+            return await retry_with_compaction(timeline, provider.later, **more)
 
     if request.param == "sync":
         yield run
