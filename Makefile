@@ -11,11 +11,12 @@ WINDOW ?= 30000
 # A stamp is written when an installation is complete, so an interrupted one is repeated.
 RUNTIME := $(VENV)/.installed
 TESTING := $(VENV)/.installed-test
+BUILDING := $(VENV)/.installed-build
 
 # An environment is of no use when its interpreter is gone, or when it was made in another folder.
 USABLE := $(shell $(BIN)/python -c 'import pip' 2>/dev/null && grep -qsF '$(CURDIR)/' $(BIN)/pip && echo yes)
 ifneq ($(USABLE),yes)
-.PHONY: $(RUNTIME) $(TESTING)
+.PHONY: $(RUNTIME) $(TESTING) $(BUILDING)
 endif
 
 # A stamp, too: the site as it is built from these.
@@ -34,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long checks lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-long rest checks lint types pyright imports house site pytest slow package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -63,7 +64,7 @@ else
 endif
 
 test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes on two cores)
-	@$(MAKE) --no-print-directory --jobs=2 lint types imports site
+	@$(MAKE) --no-print-directory --jobs=2 types lint imports site
 	@$(MAKE) --no-print-directory pytest
 
 checks: $(TESTING) ## check everything that can be checked without running it
@@ -89,23 +90,30 @@ pytest: $(TESTING) ## run the tests that are not slow
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not slow'
 
 test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a browser, all properties at length, the second type checker
-	@$(MAKE) --no-print-directory pyright
+	@$(MAKE) --no-print-directory pyright slow
+
+slow: $(TESTING)
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m '$(SLOW)'
 
-package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
-	$(PIP) install --quiet build twine
+# Most of it is one process, or waits for one, so two go on at a time; what each says is printed when it is over.
+rest: $(BUILDING) ## what CI runs after `make test`: the slow tests, pyright, packages and other Pythons, side by side
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target slow pyright package pythons
+
+# The environment of the sdist has what the wheel needs already: what it lacks itself is installed.
+package: $(BUILDING) ## build wheel and sdist, check them, install each where there is nothing of foldline, and try it
 	rm -rf dist build/installed build/unpacked
 	$(BIN)/python -m build --outdir dist >/dev/null
 	$(BIN)/twine check --strict dist/*
 	@ls -l dist
-	for file in dist/*; do \
-	  rm -rf build/installed && $(PYTHON) -m venv build/installed && \
-	  build/installed/bin/pip install --quiet --disable-pip-version-check "$$file" && \
+	$(PYTHON) -m venv --without-pip build/installed
+	for file in dist/*.whl dist/*.tar.gz; do \
+	  $(PIP) --python build/installed uninstall --quiet --quiet --yes foldline && \
+	  $(PIP) --python build/installed install --quiet --no-compile "$$file" && \
 	  (cd build && installed/bin/foldline replay ../$(EXAMPLE) --window $(WINDOW) | tail -1) || exit 1; \
 	done
 	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
-	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q -n auto tests/test_docs.py tests/test_examples.py tests/test_packaging.py \
-	  -k '(not shows_runs or README) and not checks_types and not compacts'
+	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py \
+	  -k '(not shows_runs or README) and not (checks_types or compacts or captures or glossary or up_to_date)'
 
 pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 	@for version in $(VERSIONS); do \
@@ -118,9 +126,10 @@ pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 	done
 
 # The fewest packages that these tests need; what the others need is installed once, for the first Python.
-core: $(RUNTIME)
-	$(PIP) install --quiet hypothesis pytest pytest-socket pytest-xdist syrupy
-	$(BIN)/python -m pytest -q -n auto $(CORE)
+core:
+	@$(call environment)
+	$(PIP) install --quiet --no-compile --editable . hypothesis pytest pytest-socket pytest-xdist syrupy
+	HYPOTHESIS_PROFILE=default $(BIN)/python -m pytest -q -n auto $(CORE)
 
 test-long: $(TESTING) ## run all of them at length: forty times the examples, others each time, longer lives (half an hour)
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
@@ -184,6 +193,11 @@ $(TESTING): pyproject.toml
 	@echo '== Installing foldline and its test tools into $(VENV)'
 	$(PIP) install --quiet --editable '.[test,docs]'
 	@touch $(RUNTIME) $@
+
+# Before the tests: nothing is installed into an environment in which they run.
+$(BUILDING): $(TESTING)
+	$(PIP) install --quiet build twine
+	@touch $@
 
 # What `mutmut` calls the mutants of a file: render/compaction/_range.py gives render.compaction._range.x*
 mutants_of = $(if $(1),$(patsubst %.py,'%.x*',$(subst /,.,$(1))))

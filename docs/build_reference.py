@@ -234,6 +234,7 @@ def file_of(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
+@cache
 def tree_of(module: str) -> ast.Module:
     """The parsed source of a module or package."""
     return ast.parse(file_of(module).read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """What tests of stores write; the contract itself is `persistence.testing`."""
 
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -42,7 +43,10 @@ def new_store(request: pytest.FixtureRequest, folder: Path) -> EventStore:
         return open_store(request.getfixturevalue("postgres").new_url())
     if request.param == "memory":
         return open_store("memory:")
-    return open_store(f"{request.param}:///{folder}/talks.{request.param}")
+    file = folder / f"talks.{request.param}"
+    if request.param == "duckdb":
+        copyfile(request.getfixturevalue("empty_duckdb"), file)
+    return open_store(f"{request.param}:///{file}")
 
 
 def opened(where: str) -> SQLStore:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -14,6 +15,6 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(path: Path) -> Iterator[DuckDBStore]:
-    with DuckDBStore(path) as store:
+def store(path: Path, empty_duckdb: Path) -> Iterator[DuckDBStore]:
+    with DuckDBStore(copyfile(empty_duckdb, path)) as store:
         yield store

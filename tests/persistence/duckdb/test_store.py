@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -25,7 +24,7 @@ from blocks import (
     VersionConflictError,
     encode_event,
 )
-from persistence import DuckDBStore, EventStore, verify
+from persistence import DuckDBStore, verify
 from persistence._log import store_event
 from persistence.duckdb._writer import Append
 from persistence.testing import StoreContract
@@ -33,10 +32,7 @@ from tests.persistence.contract import T, U, compacted, expanded, forked, many, 
 
 
 class TestDuckDBStore(StoreContract):
-    @pytest.fixture
-    def store(self, path: Path) -> Iterator[EventStore]:
-        with DuckDBStore(path) as store:
-            yield store
+    """With the `store` of this folder."""
 
 
 def run(code: str, path: Path) -> subprocess.CompletedProcess[str]:

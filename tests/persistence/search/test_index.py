@@ -51,6 +51,7 @@ from persistence._store import Scan
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.search._search import Query
 from tests import _builders as make
+from tests._sizes import sized
 from tests._table import for_each
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
@@ -557,7 +558,7 @@ def shared_store(
         yield shared_store
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(15, 60), deadline=None)
 @given(log=st.lists(EVENTS, min_size=1, max_size=25))
 def test_every_path_of_a_log_leads_to_its_block_in_every_store(
     shared_store: EventStore, log: list[tuple[str, str, str]]

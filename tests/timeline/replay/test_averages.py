@@ -1,5 +1,6 @@
 """Policies side by side: means over the sessions that count, and who is on the front."""
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,14 +14,18 @@ from timeline.replay import ReplayOptions, ReplayResult, compared, replay
 from timeline.replay._recall import Recall
 from timeline.replay._replay import Cost
 
-BASE = replay(invented(turns=1), ReplayOptions(counter="estimate"))
+
+@cache
+def base() -> ReplayResult:
+    """A replay whose measures are replaced."""
+    return replay(invented(turns=1), ReplayOptions(counter="estimate"))
 
 
 def result(policy: str, cost: float, far: float | None, **fields: Any) -> ReplayResult:
     """A replay with this share of the cost and this recall."""
     recall = Recall(far=far, far_context=far, far_wide=far)
     units = Cost(prompt=cost, summaries=0, total=cost, full_history=1.0)
-    return attrs.evolve(BASE, policy=policy, units=units, recall=recall, **fields)
+    return attrs.evolve(base(), policy=policy, units=units, recall=recall, **fields)
 
 
 def test_means_are_over_the_sessions_that_exceed_the_window() -> None:
