@@ -64,8 +64,8 @@ else
 endif
 
 test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes on two cores)
-	@$(MAKE) --no-print-directory --jobs=2 types lint imports site
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory lint imports
+	@$(MAKE) --no-print-directory --jobs=2 pytest types site
 
 checks: $(TESTING) ## check everything that can be checked without running it
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 lint pyright types imports site house

@@ -296,7 +296,7 @@ def test_the_sessions_own_window_holds_what_the_log_lacks_too() -> None:
 
 def test_the_sessions_own_cache_lifetime_is_the_default_of_its_replay() -> None:
     """Prompts are kept for an hour, so a pause of ten minutes is no cold moment."""
-    plain = invented(turns=12)
+    plain = invented(turns=6)
     later = {
         turn: 600.0 * n
         for n, turn in enumerate(dict.fromkeys(b.turn for i in plain.items for b in i.blocks))

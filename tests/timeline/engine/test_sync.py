@@ -266,9 +266,9 @@ def test_what_was_read_before_changes_nothing_in_what_is_written(
 @for_each("name", FORMATS)
 def test_of_a_history_that_has_grown_only_what_is_new_is_read(name: Format) -> None:
     """The rest is only compared, by a hash of each message; counted in calls of functions."""
-    talk = [line for n in range(300) for line in (User(f"Why {n}?"), Model(f"So {n}."))]
+    talk = [line for n in range(100) for line in (User(f"Why {n}?"), Model(f"So {n}."))]
     timeline, calls = open_timeline(), list[int]()
-    for length in (590, 600):
+    for length in (190, 200):
         messages = written(talk[:length], name)
         with counted(calls):
             timeline.sync(messages, format=name)
