@@ -18,7 +18,7 @@ from blocks import (
     TurnId,
     UserPrompt,
 )
-from persistence import DuckDBStore, EventStore, Hit, TimelineInfo, search_blocks
+from persistence import DuckDBStore, EventStore, Hit, TimelineInfo
 
 BLOCKS = 100_000
 SECONDS_MAX = 1.0
@@ -68,7 +68,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
 
 
 def searching(query: str) -> Callable[[EventStore], Sequence[Hit]]:
-    return lambda store: search_blocks(store, query, NAME)
+    return lambda store: store.search(query, NAME)
 
 
 @pytest.mark.parametrize(

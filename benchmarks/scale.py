@@ -38,7 +38,7 @@ from blocks import (
     encode_event,
     path_stem,
 )
-from persistence import DuckDBStore, EventStore, block_at, search_blocks, verify
+from persistence import DuckDBStore, EventStore, block_at, verify
 
 WINDOW: Final = 200
 SHORT: Final = 10_000
@@ -155,7 +155,7 @@ def one_timeline(report: Report, found: Files, size: Size) -> None:
         took = best_ms(lambda: block_at(long, NAME, path), 3)
         report.add("folded path", "one timeline", f"{took:.0f} ms")
         for what, query in (("search, no hit", f"nowhere {word}"), ("search, hits", word)):
-            took = best_ms(partial(search_blocks, long, query, NAME), 3)
+            took = best_ms(partial(long.search, query, NAME), 3)
             report.add(what, "one timeline", f"{took:.0f} ms")
         at = min(100_000, size.events)
         event = TimelineForked(id=EventId("fork"), at=1.0, parent=NAME, version=at)

@@ -87,7 +87,6 @@ PAGES = {
         "Nothing is lost: every block has a path, every version can be read, rendered and continued.",
         """
         Timeline: read search events follow at render_at snapshot fork sibling for_model
-        persistence: search_blocks
         """,
     ),
     "hooks": Page(
@@ -130,7 +129,7 @@ PAGES = {
         "Stores",
         "Where the events are: in memory, in a file or on a server.",
         """
-        persistence: open_store MemoryStore DuckDBStore SQLiteStore PostgresStore look copy_store verify receipt repair
+        persistence: open_store MemoryStore DuckDBStore SQLiteStore PostgresStore look verify repair
         Timeline: retain forget
         """,
     ),

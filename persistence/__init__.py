@@ -21,13 +21,10 @@ __all__ = [
     "PostgresStore",
     "Requester",
     "SQLiteStore",
-    "copy_store",
     "look",
     "open_artifacts",
     "open_store",
-    "receipt",
     "repair",
-    "search_blocks",
     "verify",
 ]
 
@@ -45,10 +42,8 @@ from persistence._store import StoreLocation as StoreLocation
 if TYPE_CHECKING:
     from persistence._archive import checked_place as checked_place
     from persistence._archive import remove_archive as remove_archive
-    from persistence._copy import copy_store
     from persistence._open import look
     from persistence._open import looking as looking
-    from persistence._receipt import receipt
     from persistence._verify import repair, verify
     from persistence.artifacts import ArtifactDescription, Keys, Requester, open_artifacts
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
@@ -61,16 +56,13 @@ if TYPE_CHECKING:
     from persistence.search._paths import block_at as block_at
     from persistence.search._paths import source_at as source_at
     from persistence.search._search import Hit as Hit
-    from persistence.search._search import search_blocks
     from persistence.sqlite._store import SQLiteStore
 
 __getattr__, __dir__ = _later(
     globals(),
     {
         "persistence._archive": "checked_place remove_archive",
-        "persistence._copy": "copy_store",
         "persistence._open": "look looking",
-        "persistence._receipt": "receipt",
         "persistence._verify": "repair verify",
         "persistence.artifacts": (
             "ArtifactDescription ArtifactMetadata ArtifactStore KeyRing Keys MemoryArtifacts "
@@ -80,7 +72,7 @@ __getattr__, __dir__ = _later(
         "persistence.duckdb._store": "DuckDBStore",
         "persistence.postgres._store": "PostgresStore",
         "persistence.search._paths": "block_at source_at",
-        "persistence.search._search": "Hit search_blocks",
+        "persistence.search._search": "Hit",
         "persistence.sqlite._store": "SQLiteStore",
     },
 )

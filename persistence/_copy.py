@@ -34,7 +34,7 @@ PAGE: Final = 1_000
 
 @attrs.frozen(kw_only=True)
 class CopyReport:
-    """What `copy_store` has written."""
+    """What `EventStore.copy_to` has written."""
 
     timelines: int = 0
     """The number of timelines of which something was new."""
@@ -47,20 +47,7 @@ class CopyReport:
 def copy_store(
     source: EventStore, target: EventStore, timelines: Iterable[str] | None = None
 ) -> CopyReport:
-    """Copy timelines, all or the named ones, with the artifacts that they put or name, into `target`.
-
-    Encrypted artifacts are copied without decrypting them, so no key is needed.
-
-    Raises:
-        UnknownTimelineError: `source` has no timeline of this name.
-        DamagedStoreError: an event cannot be read (everything before it was copied), or an artifact cannot be
-            read (everything else was copied).
-        MisuseError: `target` has another timeline of the same name, or cannot keep a timeline whose oldest events
-            are forgotten (the timelines before it were copied); or it cannot keep artifacts.
-        ClosedError: one of the stores is closed.
-
-    After any other error of a store, repeat the call to continue the copy.
-    """
+    """See `EventStore.copy_to`."""
     infos = {info.id: info for info in source.list()}
     if timelines is not None:
         wanted = dict.fromkeys(map(TimelineId, timelines))

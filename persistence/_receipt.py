@@ -20,7 +20,7 @@ _MASK: Final = 2**64 - 1
 
 
 def receipt(store: EventStore) -> str:
-    """The receipt of a store, to be kept elsewhere, for example with a backup, and given to `verify` as `expect`."""
+    """See `EventStore.receipt`."""
     lines = [f"{info.version} {_entry(store, info.id, info.version)}" for info in store.list()]
     return "\n".join([TITLE, *lines, ""])
 

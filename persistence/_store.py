@@ -48,7 +48,9 @@ from persistence._log import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from persistence._copy import CopyReport
     from persistence.artifacts import ArtifactStore, KeyRing
+    from persistence.search._search import Hit
 
 _Content = TypeVar("_Content")
 
@@ -230,8 +232,55 @@ class EventStore(ABC):
             )
 
     def block_index(self) -> "BlockIndex":
-        """The index with which `search_blocks` and `block_at` find events. It need not cover archived ones."""
+        """The index with which `search` and `block_at` find events. It need not cover archived ones."""
         return Scan(self)
+
+    def search(
+        self,
+        query: str,
+        timeline: TimelineId | None = None,
+        limit: int = 20,
+        *,
+        hidden: bool = False,
+    ) -> Sequence["Hit"]:
+        """The blocks of one timeline or of all that match a query, best first; of equally good ones, the newest first.
+
+        All words must occur, in any case, also inside longer words.  `"a phrase"` must occur in this order; `-word`
+        must not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.  Blocks that are hidden on
+        request are found only with `hidden`; without it the answer is the same as if they were not there.
+
+        Raises:
+            MisuseError: the query has no search term or is too long, or the limit is not in 1..1000.
+            ClosedError: the store is closed.
+        """
+        from persistence.search._search import search_blocks
+
+        return search_blocks(self, query, timeline, limit, hidden=hidden)
+
+    def copy_to(self, target: "EventStore", timelines: Iterable[str] | None = None) -> "CopyReport":
+        """Copy timelines, all or the named ones, with the artifacts that they put or name, into `target`.
+
+        Encrypted artifacts are copied without decrypting them, so no key is needed.
+
+        Raises:
+            UnknownTimelineError: there is no timeline of this name.
+            DamagedStoreError: an event cannot be read (everything before it was copied), or an artifact cannot be
+                read (everything else was copied).
+            MisuseError: `target` has another timeline of the same name, or cannot keep a timeline whose oldest events
+                are forgotten (the timelines before it were copied); or it cannot keep artifacts.
+            ClosedError: one of the stores is closed.
+
+        After any other error of a store, repeat the call to continue the copy.
+        """
+        from persistence._copy import copy_store
+
+        return copy_store(self, target, timelines)
+
+    def receipt(self) -> str:
+        """What the store has now, to be kept elsewhere, for example with a backup, and given to `verify` as `expect`."""
+        from persistence._receipt import receipt
+
+        return receipt(self)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> "StoreReport":
         """Read everything, change nothing, and report what is damaged or inconsistent; see `persistence.verify`."""

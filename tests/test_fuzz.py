@@ -25,7 +25,7 @@ from blocks import (
     decode_event,
     encode_event,
 )
-from persistence import MemoryStore, search_blocks, verify
+from persistence import MemoryStore, verify
 from persistence.sessions import exported_events, read_session
 from persistence.sessions._read import FORMATS
 from render import validate_request
@@ -110,7 +110,7 @@ def renders(store: MemoryStore) -> None:
     if rendered.messages:
         assert validate_request(rendered.anthropic(max_tokens=1_000)) == ()
     for use in (
-        lambda: search_blocks(store, "error"),
+        lambda: store.search("error"),
         lambda: verify(store),
         lambda: quality_of(timeline.events()),
         lambda: timeline.user("go on"),

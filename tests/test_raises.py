@@ -27,14 +27,12 @@ from persistence import (
     SQLiteStore,
     block_at,
     checked_place,
-    copy_store,
     locate_store,
     look,
     open_artifacts,
     open_store,
     quality_rows,
     repair,
-    search_blocks,
     source_at,
     verify,
 )
@@ -315,20 +313,20 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "StoreError": lambda folder: open_store(too_long(folder)),
     },
     "quality_rows": {"CodecError": lambda _: quality_rows([(1, NO_EVENT)])},
-    "search_blocks": {
-        "MisuseError": lambda _: search_blocks(memory(), "x" * 100_000),
-        "ClosedError": lambda _: search_blocks(closed(), "x"),
+    "EventStore.search": {
+        "MisuseError": lambda _: memory().search("x" * 100_000),
+        "ClosedError": lambda _: closed().search("x"),
     },
     "verify": {
         "StoreLockedError": lambda folder: verify(taken(folder)),
         "MisuseError": lambda folder: verify(folder / "none.duckdb"),
         "ClosedError": lambda _: verify(closed()),
     },
-    "copy_store": {
-        "UnknownTimelineError": lambda _: copy_store(memory(), MemoryStore(), ["u"]),
-        "MisuseError": lambda _: copy_store(memory(), another()),
-        "ClosedError": lambda _: copy_store(memory(), closed()),
-        "DamagedStoreError": lambda folder: copy_store(gapped(folder), MemoryStore()),
+    "EventStore.copy_to": {
+        "UnknownTimelineError": lambda _: memory().copy_to(MemoryStore(), ["u"]),
+        "MisuseError": lambda _: memory().copy_to(another()),
+        "ClosedError": lambda _: memory().copy_to(closed()),
+        "DamagedStoreError": lambda folder: gapped(folder).copy_to(MemoryStore()),
     },
     "exported_events": {
         "SessionFormatError": lambda folder: exported_events(str(folder / "none")),

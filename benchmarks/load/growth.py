@@ -12,7 +12,7 @@ from typing import Any, Final
 from benchmarks.load.fill import fill
 from benchmarks.scale import folded_path
 from blocks import EventId, TimelineForked, TimelineId
-from persistence import EventStore, block_at, open_store, search_blocks
+from persistence import EventStore, block_at, open_store
 from persistence.testing._events import compacted
 
 WINDOW: Final = 200
@@ -77,7 +77,7 @@ def _whole(store: EventStore, name: TimelineId, length: int) -> Iterator[Row]:
     path = folded_path(store, name, length // 2)
     yield row("path", length, _times(1, lambda: block_at(store, name, path)))
     for what, query in (("search", WORD), ("search, no hit", f"nowhere {WORD}")):
-        yield row(what, length, _times(1, partial(search_blocks, store, query, name)))
+        yield row(what, length, _times(1, partial(store.search, query, name)))
     fork = TimelineForked(id=EventId("fork"), at=1.0, parent=name, version=min(length, FORK_AT))
     copy, at = TimelineId(f"fork of {length}"), fork.version
     yield row("fork", at, _times(1, lambda: store.fork(name, copy, fork, at=at)))

@@ -89,21 +89,12 @@ class Hit:
 def search_blocks(
     store: EventStore,
     query: str,
-    timeline: TimelineId | None = None,
-    limit: int = LIMIT,
+    timeline: TimelineId | None,
+    limit: int,
     *,
-    hidden: bool = False,
+    hidden: bool,
 ) -> Sequence[Hit]:
-    """The blocks of one timeline or of all that match a query, best first; of equally good ones, the newest first.
-
-    All words must occur, in any case, also inside longer words.  `"a phrase"` must occur in this order; `-word` must
-    not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.  Blocks that are hidden on request are
-    found only with `hidden`; without it the answer is the same as if they were not there.
-
-    Raises:
-        MisuseError: the query has no search term or is too long, or the limit is not in 1..1000.
-        ClosedError: the store is closed.
-    """
+    """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
     wanted, index = Query.read(query), index_of(store)

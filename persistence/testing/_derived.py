@@ -27,12 +27,10 @@ from blocks import (
     kind_of,
     label_of,
 )
-from persistence._copy import copy_store
 from persistence._memory import MemoryStore
 from persistence._store import EventStore, Skim
 from persistence._verify import verify
 from persistence.search._paths import block_at
-from persistence.search._search import search_blocks
 from persistence.testing._events import (
     T,
     U,
@@ -81,8 +79,8 @@ class CopyContract:
         first, last = MemoryStore(), MemoryStore()
         first.append(T, odd_log(), expected_version=0)
         first.append(U, many(3), expected_version=0)
-        copy_store(first, store)
-        copy_store(store, last)
+        first.copy_to(store)
+        store.copy_to(last)
         for name in (T, U):
             assert last.read_bytes(name) == first.read_bytes(name)
             assert store.load_window(name) == first.load_window(name)
@@ -137,10 +135,10 @@ class SearchContract:
             each.append(T, odd_log(), expected_version=0)
             each.append(U, many(3), expected_version=0)
         for query in QUERIES:
-            found = search_blocks(store, query)
+            found = store.search(query)
             assert found, query
-            assert found == search_blocks(plain, query), query
-            assert search_blocks(store, query, T) == search_blocks(plain, query, T), query
+            assert found == plain.search(query), query
+            assert store.search(query, T) == plain.search(query, T), query
 
     def test_every_path_leads_to_its_block(self, store: EventStore) -> None:
         log, naming = odd_log(), Naming()

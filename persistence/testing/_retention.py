@@ -21,7 +21,6 @@ from blocks import (
 from persistence._store import EventStore
 from persistence._verify import verify
 from persistence.search._paths import block_at
-from persistence.search._search import search_blocks
 from persistence.testing._events import (
     T,
     U,
@@ -141,10 +140,10 @@ class RetentionContract:
             store.append(T, LARGE_LOG, expected_version=0)
             paths = [path for path in _paths(LARGE_LOG) if block_at(store, T, path)]
             before = [block_at(store, T, path) for path in paths]
-            hits = search_blocks(store, "text"), search_blocks(store, "x" * 40)
+            hits = store.search("text"), store.search("x" * 40)
             store.trim(T, 9, archive=folder)
             assert [block_at(store, T, path) for path in paths] == before
-            assert (search_blocks(store, "text"), search_blocks(store, "x" * 40)) == hits
+            assert (store.search("text"), store.search("x" * 40)) == hits
             assert len(hits[0]) > len(hits[1]) > 0
 
     def test_what_is_forgotten_is_found_nowhere_and_the_rest_at_a_path_of_its_own(
@@ -153,7 +152,7 @@ class RetentionContract:
         store.append(T, LARGE_LOG, expected_version=0)
         left = {9: said("9", at=9.0).block, 10: said("10", at=10.0).block}
         store.trim(T, 9)
-        found = {hit.version: hit.path for hit in search_blocks(store, "text")}
+        found = {hit.version: hit.path for hit in store.search("text")}
         assert found.keys() == left.keys()
         for version, block in left.items():
             assert block_at(store, T, found[version]) == block

@@ -24,7 +24,6 @@ from persistence import (
     Keys,
     MemoryStore,
     Requester,
-    copy_store,
     open_store,
     repair,
     verify,
@@ -52,7 +51,7 @@ def test_a_copied_timeline_is_rendered_to_the_same_request(
 ) -> None:
     play = Play(options).run([*all_steps, ("render",)])
     copy = MemoryStore()
-    copy_store(play.store, copy)
+    play.store.copy_to(copy)
     name = play.timeline.id
     assert copy.read_bytes(name) == play.store.read_bytes(name)
     again = Play(options, clock=play.clock, store=copy)
@@ -73,10 +72,10 @@ def test_an_export_holds_the_bytes_of_the_log(
 
 def test_a_copy_says_what_was_new_and_copies_it_once() -> None:
     source, target = two_timelines(), MemoryStore()
-    assert copy_store(source, target) == CopyReport(timelines=2, events=11)
-    assert copy_store(source, target) == CopyReport()
+    assert source.copy_to(target) == CopyReport(timelines=2, events=11)
+    assert source.copy_to(target) == CopyReport()
     source.append(U, [said("new")], expected_version=4)
-    assert copy_store(source, target) == CopyReport(timelines=1, events=1)
+    assert source.copy_to(target) == CopyReport(timelines=1, events=1)
     assert target.read(U) == source.read(U)
 
 
@@ -86,17 +85,17 @@ def test_a_copy_that_stopped_anywhere_goes_on_there(done: int, kind: type[EventS
     if done:
         begun = [event for _, event in source.read(T, limit=done)]
         target.append(T, begun, expected_version=0)
-    copy_store(source, target)
+    source.copy_to(target)
     for name in (T, U):
         assert target.read(name) == source.read(name)
 
 
 def test_only_the_timelines_that_are_named_are_copied() -> None:
     target = MemoryStore()
-    assert copy_store(two_timelines(), target, [U]).timelines == 1
+    assert two_timelines().copy_to(target, [U]).timelines == 1
     assert [info.id for info in target.list()] == [U]
     with pytest.raises(UnknownTimelineError, match="nobody"):
-        copy_store(two_timelines(), target, [T, "nobody"])
+        two_timelines().copy_to(target, [T, "nobody"])
     assert not target.head(T), "nothing is copied when a name is wrong"
 
 
@@ -104,18 +103,18 @@ def test_another_timeline_of_the_same_name_is_left_alone() -> None:
     source, target = two_timelines(), MemoryStore()
     target.append(T, [said("somebody else's")], expected_version=0)
     with pytest.raises(MisuseError, match=r"different timeline 'my talk': its event 1"):
-        copy_store(source, target)
+        source.copy_to(target)
     assert target.head(T) == 1
 
 
 def test_a_target_that_is_ahead_is_told() -> None:
     source, target = two_timelines(), MemoryStore()
-    copy_store(source, target)
+    source.copy_to(target)
     target.append(T, [said("later")], expected_version=7)
     with pytest.raises(
         MisuseError, match="has 8 events in the target store and only 7 in the source"
     ):
-        copy_store(source, target)
+        source.copy_to(target)
 
 
 def test_artifacts_go_with_the_timelines_that_put_or_name_them(tmp_path: Path) -> None:
@@ -128,8 +127,8 @@ def test_artifacts_go_with_the_timelines_that_put_or_name_them(tmp_path: Path) -
     source.append(T, [said(f"see {named}")], expected_version=0)
     path = tmp_path / "copy.duckdb"
     with DuckDBStore(path) as target:
-        assert copy_store(source, target, [T]) == CopyReport(timelines=1, events=1, artifacts=2)
-        assert copy_store(source, target, [T]) == CopyReport()
+        assert source.copy_to(target, [T]) == CopyReport(timelines=1, events=1, artifacts=2)
+        assert source.copy_to(target, [T]) == CopyReport()
     with DuckDBStore(path) as target, target.artifacts(keys=KEYS, clock=lambda: 2.0) as artifacts:
         assert artifacts.read(own, READER) == b"secret" * 400_000
         assert artifacts.read(named, READER) == b""
@@ -143,8 +142,8 @@ def test_artifacts_need_a_store_that_keeps_some() -> None:
     with source.artifacts(clock=lambda: 1.0) as artifacts:
         artifacts.put(b"x", ArtifactDescription(timeline=T))
     with pytest.raises(MisuseError, match="cannot hold artifacts"):
-        copy_store(source, Plain())
-    assert copy_store(source, Plain(), [U]).events == 4
+        source.copy_to(Plain())
+    assert source.copy_to(Plain(), [U]).events == 4
 
 
 def test_a_copy_into_a_store_that_fails_goes_on_when_it_is_repeated(tmp_path: Path) -> None:
@@ -165,9 +164,9 @@ def test_a_copy_into_a_store_that_fails_goes_on_when_it_is_repeated(tmp_path: Pa
 
     with Failing(tmp_path / "copy.duckdb") as target:
         with pytest.raises(StoreError, match="full"):
-            copy_store(source, target)
+            source.copy_to(target)
         assert target.head(T) == 7
-        assert copy_store(source, target) == CopyReport(timelines=1, events=4)
+        assert source.copy_to(target) == CopyReport(timelines=1, events=4)
         assert target.read_bytes(U) == source.read_bytes(U)
 
 
@@ -187,11 +186,11 @@ class Counting(MemoryStore):
 def test_a_copy_reads_what_is_new_and_not_the_history() -> None:
     source, target = Counting(), Counting()
     source.append(T, many(3000), expected_version=0)
-    copy_store(source, target)
+    source.copy_to(target)
     assert (source.events, target.events) == (3000, 0)
     source.append(T, [said("new")], expected_version=3000)
     source.events = 0
-    assert copy_store(source, target).events == 1
+    assert source.copy_to(target).events == 1
     assert source.events + target.events <= 3, "the end of the copy in both, and the new one"
 
 
@@ -224,9 +223,9 @@ def test_wherever_a_copy_is_interrupted_it_has_the_artifacts_that_its_events_nam
     target = Interrupted()
     if done < 6:
         with pytest.raises(StoreError, match="full"):
-            copy_store(source, target)
+            source.copy_to(target)
     else:
-        copy_store(source, target)
+        source.copy_to(target)
     held = {found.id for found in target.artifacts().list(READER)}
     for info in target.list():
         for _, data in target.read_bytes(info.id):
@@ -242,7 +241,7 @@ def test_an_artifact_that_is_damaged_keeps_nothing_else_from_being_copied() -> N
         [entry] = artifacts.backend.entries(bad)
         artifacts.backend.discard(entry.slot)
     with pytest.raises(DamagedStoreError, match=f"artifact {bad}: .*foldline repair"):
-        copy_store(source, target)
+        source.copy_to(target)
     assert target.read(T) == source.read(T)
     assert target.read(U) == source.read(U)
     assert [found.id for found in target.artifacts().list(READER)] == [good]
@@ -260,7 +259,7 @@ def test_a_copy_of_what_is_left_has_the_same_versions(tmp_path: Path) -> None:
         before = source.read_bytes(U)
         source.trim(T, 9)
         source.trim(U, 9, archive=tmp_path)
-        report = copy_store(source, target)
+        report = source.copy_to(target)
         assert report == CopyReport(timelines=2, events=14, forgotten=8)
         assert target.kept(T) == source.kept(T)
         assert target.kept(U).first == 1, "what was archived arrives as events"
@@ -268,8 +267,8 @@ def test_a_copy_of_what_is_left_has_the_same_versions(tmp_path: Path) -> None:
         assert target.load_window(T) == source.load_window(T)
         assert target.list() == source.list()
         source.append(T, [said("more")], expected_version=11)
-        assert copy_store(source, target).events == 1
-        assert copy_store(source, target) == CopyReport()
+        assert source.copy_to(target).events == 1
+        assert source.copy_to(target) == CopyReport()
         assert verify(target).ok
         target.close()
 
@@ -281,17 +280,17 @@ def test_a_copy_of_what_is_left_goes_on_where_it_stopped() -> None:
     for already in (3, 8):
         stand_in(target, source.list()[0], already)
         assert target.head(T) == already
-    assert copy_store(source, target).events == 3
+    assert source.copy_to(target).events == 3
     assert target.kept(T) == source.kept(T)
 
 
 def test_a_backup_keeps_what_the_source_forgets_later() -> None:
     source, target = MemoryStore(), MemoryStore()
     source.append(T, RETAINED, expected_version=0)
-    copy_store(source, target)
+    source.copy_to(target)
     source.trim(T, 9)
     source.append(T, [said("more")], expected_version=11)
-    assert copy_store(source, target).events == 1
+    assert source.copy_to(target).events == 1
     assert target.kept(T).first == 1
     assert len(target.read(T)) == 12
     shorter = MemoryStore()
@@ -299,7 +298,7 @@ def test_a_backup_keeps_what_the_source_forgets_later() -> None:
     with pytest.raises(
         MisuseError, match="ends at event 5 in the target and begins at event 9 in the source"
     ):
-        copy_store(source, shorter)
+        source.copy_to(shorter)
     assert shorter.head(T) == 5
 
 
@@ -308,7 +307,7 @@ def test_a_store_that_cannot_forget_is_given_no_log_that_has() -> None:
     source.append(T, RETAINED, expected_version=0)
     source.trim(T, 9)
     with pytest.raises(MisuseError, match=r"events 1 to 8 .* were removed"):
-        copy_store(source, target)
+        source.copy_to(target)
     assert target.head(T) == 0
 
 

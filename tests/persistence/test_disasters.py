@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from blocks import DamagedStoreError, FoldlineError, TimelineId
-from persistence import EventStore, copy_store, open_store, receipt, repair, verify
+from persistence import EventStore, open_store, repair, verify
 from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
 
@@ -315,9 +315,9 @@ def test_what_a_copy_without_its_log_has_can_be_saved(file: Disk, tmp_path: Path
 def test_a_receipt_tells_an_older_copy_of_everything(disk: Disk, tmp_path: Path) -> None:
     with closing(open_store(disk.url)) as store:
         with closing(open_store(f"sqlite:///{tmp_path}/older.sqlite")) as older:
-            copy_store(store, older)
+            store.copy_to(older)
         store.append(T, many(1, first=30), expected_version=24)
-        told = receipt(store)
+        told = store.receipt()
     assert problems(disk.url, told) == []
     [problem] = problems(f"sqlite:///{tmp_path}/older.sqlite", told)
     assert "the receipt has 25 events, and there are 24" in problem
@@ -325,19 +325,19 @@ def test_a_receipt_tells_an_older_copy_of_everything(disk: Disk, tmp_path: Path)
 
 def test_a_receipt_holds_for_a_store_that_has_grown_and_for_copies(disk: Disk) -> None:
     with closing(open_store(disk.url)) as store:
-        told = receipt(store)
+        told = store.receipt()
         store.append(T, many(3, first=40), expected_version=24)
         store.rewrite(T, {7: said("7", at=7.0)})
         store.trim(V, 8)
         with closing(open_store("memory:")) as copy:
-            copy_store(store, copy)
+            store.copy_to(copy)
             assert verify(copy, expect=told).ok
     assert problems(disk.url, told) == []
 
 
 def test_a_receipt_tells_a_history_that_went_another_way(disk: Disk) -> None:
     with closing(open_store(disk.url)) as store:
-        told = receipt(store)
+        told = store.receipt()
         store.remove(T)
         store.append(T, many(40, first=100), expected_version=0)
     assert ["are not those of the receipt" in what for what in problems(disk.url, told)] == [True]

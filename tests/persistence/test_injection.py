@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blocks import TimelineId
-from persistence import ArtifactDescription, EventStore, Requester, search_blocks, verify
+from persistence import ArtifactDescription, EventStore, Requester, verify
 from tests._table import for_each
 from tests.persistence.contract import STORES, forked, new_store, said
 
@@ -102,7 +102,7 @@ def test_hostile_names_and_texts_are_names_and_texts(store: EventStore, text: st
     assert store.fork(name, copy, forked(name, 1), at=1) == 2
     assert (store.head(name), store.load_window(name).version) == (1, 1)
     assert store.read(name)[0][1].id == text
-    assert {hit.timeline for hit in search_blocks(store, text)} <= {name, copy}
+    assert {hit.timeline for hit in store.search(text)} <= {name, copy}
     me, artifacts = Requester(text, tenant=text), store.artifacts()
     about = ArtifactDescription(timeline=name, tenant=text, path=text, about=text)
     artifact = artifacts.put(text.encode(), about)

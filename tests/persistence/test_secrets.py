@@ -21,7 +21,6 @@ from persistence import (
     Keys,
     Requester,
     SQLiteStore,
-    copy_store,
     locate_store,
     open_artifacts,
     open_store,
@@ -164,7 +163,7 @@ def test_a_confidential_result_is_in_no_row_no_file_and_no_message(
     printed = capsys.readouterr()
     assert leaked("\n".join([*shown, caplog.text, printed.out, printed.err])) == []
     with SQLiteStore(tmp_path / "copy.sqlite") as copied:
-        copy_store(store, copied)
+        store.copy_to(copied)
     store.close()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from blocks import Event, MisuseError, Recorded, TimelineId
-from persistence import EventStore, Kept, MemoryStore, TimelineInfo, copy_store, verify
+from persistence import EventStore, Kept, MemoryStore, TimelineInfo, verify
 from persistence.testing import StoreContract
 from tests.persistence.contract import T, U, compacted, forked, many
 
@@ -73,6 +73,6 @@ def test_a_log_of_more_than_a_page_is_forked_and_copied_whole() -> None:
     with Plain() as store, Plain() as other:
         store.append(T, many(2_500), expected_version=0)
         assert store.fork(T, U, forked(T, 2_400), at=2_400) == 2_401
-        assert copy_store(store, other).events == 2_500 + 2_401
+        assert store.copy_to(other).events == 2_500 + 2_401
         assert other.read_bytes(U, after=2_399) == store.read_bytes(U, after=2_399)
         assert other.load_window(U) == store.load_window(U)

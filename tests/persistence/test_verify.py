@@ -29,7 +29,6 @@ from persistence import (
     DuckDBStore,
     MemoryStore,
     Requester,
-    copy_store,
     open_store,
     repair,
     verify,
@@ -361,7 +360,7 @@ def test_a_log_with_holes_is_rendered_to_a_request_that_a_provider_takes(
 ) -> None:
     play = Play(options).run([*all_steps, ("render",)])
     broken, saved = Broken(), MemoryStore()
-    copy_store(play.store, broken)
+    play.store.copy_to(broken)
     sound = {i.id: broken.read_bytes(i.id, limit=10_000) for i in broken.list()}
     broken.unread = unread
     report = _saved(broken, saved, "")

@@ -29,7 +29,7 @@ from blocks import (
     text_of,
     withheld_after,
 )
-from persistence import EventStore, Hit, TimelineInfo, search_blocks
+from persistence import EventStore, Hit, TimelineInfo
 from render import stand_in
 from timeline import Quality, Timeline, model_named, quality_of
 from timeline.billing import plural, timeline_bill
@@ -494,7 +494,7 @@ def search(options: Values) -> int:
         for each in [name] if name else store.trimmed():
             tell_forgotten(store, each)
         count = min(options.limit + 1, max(options.limit, HITS_MAX))
-        hits = search_blocks(store, query, name, count, hidden=options.hidden)
+        hits = store.search(query, name, count, hidden=options.hidden)
     has_more = len(hits) > options.limit
     hits = hits[: options.limit]
     if options.json:

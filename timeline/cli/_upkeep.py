@@ -28,11 +28,9 @@ from blocks import (
 )
 from persistence import (
     StoreLocation,
-    copy_store,
     locate_store,
     look,
     looking,
-    receipt,
 )
 from persistence import repair as repair_store
 from persistence import verify as verify_store
@@ -213,7 +211,7 @@ def copy(options: Values) -> int:
             tell_copy(source)
         names = [checked_name(ours, name) for name in options.ids]  # before the target is created
         with closing(target.open()) as theirs:
-            report = copy_store(ours, theirs, names or None)
+            report = ours.copy_to(theirs, names or None)
     if report.forgotten:
         complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
     facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
@@ -358,7 +356,7 @@ def verify(options: Values) -> int:
         if not report.ok or options.receipt is None:
             return report, ""
         with closing(location.open()) as store:
-            return report, receipt(store)
+            return report, store.receipt()
 
     with looking(place, read) as ((report, paper), is_copy):
         if is_copy:

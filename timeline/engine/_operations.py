@@ -770,17 +770,15 @@ class Operations:
 
     def search(self, query: str, *, limit: int = 20, hidden: bool = False) -> Flow[Sequence["Hit"]]:
         """The blocks that match a query, whether visible or folded, best first; with `hidden`, also those that are
-        hidden on request. See `search_blocks`.
+        hidden on request. See `EventStore.search`.
 
         Raises:
             MisuseError: the query is not a string or has no words, or the limit is not positive.
         """
         checked_text(query, "search()", "query")
         checked(limit, COUNT, "search()", "limit")
-        from persistence import search_blocks
-
-        store, name = self.engine.store, self.engine.id
-        return (yield from blocking(search_blocks, store, query, name, limit, hidden=hidden))
+        search = self.engine.store.search
+        return (yield from blocking(search, query, self.engine.id, limit, hidden=hidden))
 
     def events(self, *, after: int = 0) -> Flow[Sequence[Recorded]]:
         """The log, with versions, oldest first.

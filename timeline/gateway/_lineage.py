@@ -21,7 +21,7 @@ import attrs
 
 from blocks import AssistantThinking, BlockAppended, FoldlineError
 from blocks.formats import Thought
-from persistence import EventStore, MemoryStore, copy_store
+from persistence import EventStore, MemoryStore
 from render import Rendered
 from timeline import Timeline
 from timeline.engine import Hides, History, HistoryReader
@@ -147,7 +147,7 @@ class Lineage:
         root = _root(conversation.timeline.id)
         names = [info.id for info in self.store.list() if _root(info.id) == root]
         with closing(MemoryStore()) as scratch:
-            copy_store(self.store, scratch, names)
+            self.store.copy_to(scratch, names)
             copied = Lineage(store=AdmittingStore(scratch), opener=self.opener)
             timeline = copied.opened(conversation.timeline.id, opening)
             yield copied, attrs.evolve(conversation, timeline=timeline, opening=opening)

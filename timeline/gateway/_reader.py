@@ -39,7 +39,6 @@ from persistence import (
     Requester,
     TimelineInfo,
     block_at,
-    search_blocks,
 )
 from timeline import Options, Timeline
 from timeline.engine import Settings
@@ -210,7 +209,7 @@ class StoreReader:
         """The best hits, without hidden and confidential blocks."""
         best: list[Hit] = []
         for limit in (min(2 * count, SEARCHED_MAX), SEARCHED_MAX):
-            hits = search_blocks(self.store, query, name, limit)
+            hits = self.store.search(query, name, limit)
             best = [hit for hit in hits if not self._is_confidential(hit)]
             if len(best) >= count or len(hits) < limit:
                 break

@@ -20,7 +20,7 @@ from blocks import (
     VersionConflictError,
     encode_event,
 )
-from persistence import DuckDBStore, MemoryStore, block_at, search_blocks, verify
+from persistence import DuckDBStore, MemoryStore, block_at, verify
 from persistence.duckdb._tables import LARGE, PIECE, is_stand_in, pieces_of, stand_in
 from persistence.duckdb._writer import payload_of
 from tests._table import for_each
@@ -183,10 +183,10 @@ def test_a_search_finds_a_word_in_the_middle_of_a_large_text(store: DuckDBStore)
     block = UserPrompt(id=BlockId("b"), turn=TURN, text=text)
     hidden = BlockAppended(id=EventId("e"), at=0.0, block=block)
     store.append(T, [large("a"), hidden, large("b")], expected_version=0)
-    [hit] = search_blocks(store, "needle")
+    [hit] = store.search("needle")
     assert (hit.version, "Needle" in hit.snippet) == (2, True)
-    assert search_blocks(store, "needle type:react.tool.result") == []
-    assert {hit.path for hit in search_blocks(store, "line")} == {
+    assert store.search("needle type:react.tool.result") == []
+    assert {hit.path for hit in store.search("line")} == {
         "tc:t1.ca.result",
         "tc:t1.cb.result",
     }

@@ -9,8 +9,6 @@ from persistence import (
     PostgresStore,
     Requester,
     block_at,
-    copy_store,
-    search_blocks,
 )
 from persistence.testing._events import holding
 from tests.persistence.contract import TURN, T, U, forked, said
@@ -44,8 +42,8 @@ TRIES: dict[str, Callable[[PostgresStore, str], object]] = {
     "trim": lambda s, text: s.trim(_name(text), 1),
     "path": lambda s, text: block_at(s, T, text),
     "path of": lambda s, text: block_at(s, _name(text), f"ar:{TURN}.user.prompt"),
-    "search": lambda s, text: [*search_blocks(s, text)],
-    "search in": lambda s, text: [*search_blocks(s, CANARY, _name(text))],
+    "search": lambda s, text: [*s.search(text)],
+    "search in": lambda s, text: [*s.search(CANARY, _name(text))],
     "skim": lambda s, text: [*s.skim([_name(text)], 9, ["BlockAppended"])],
     "artifact": lambda s, text: s.artifacts().read(text, Requester("me")),
     "artifact, as theirs": lambda s, text: s.artifacts().read(text, Requester("me", tenant="acme")),
@@ -63,7 +61,7 @@ def _name(text: str) -> TimelineId:
 
 def _copied(store: PostgresStore) -> object:
     with MemoryStore() as other:
-        copy_store(store, other)
+        store.copy_to(other)
         return [other.read(info.id) for info in other.list()]
 
 

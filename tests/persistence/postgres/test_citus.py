@@ -24,7 +24,7 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence import ArtifactDescription, EventStore, PostgresStore, Requester, search_blocks
+from persistence import ArtifactDescription, EventStore, PostgresStore, Requester
 from persistence.postgres.__main__ import roles
 from persistence.postgres._citus import in_words_of_tables
 from persistence.sql._rows import HEAD, PAGE, WINDOW
@@ -106,7 +106,7 @@ def test_tenants_do_not_meet_whatever_they_do(login: str) -> None:
         one.artifacts().put(b"abc", ArtifactDescription(timeline=T, expires_at=1.0))
         for store in (other, nobody):
             assert (store.head(T), store.list(), store.read(T)) == (0, [], [])
-            assert [*search_blocks(store, "text")] == []
+            assert [*store.search("text")] == []
             with pytest.raises(UnknownTimelineError):
                 store.fork(T, U, forked(T, 2), at=2)
             with pytest.raises(UnknownTimelineError):

@@ -15,7 +15,6 @@ from persistence import (
     EventStore,
     PostgresStore,
     Requester,
-    search_blocks,
 )
 from persistence.postgres.__main__ import roles
 from persistence.postgres._notify import CHANNELS
@@ -99,14 +98,14 @@ def test_the_same_name_is_another_timeline_for_another_tenant(
     one, other = both
     one.append(T, many(3), expected_version=0)
     assert (other.head(T), other.list(), other.read(T)) == (0, [], [])
-    assert [*search_blocks(other, "text")] == []
+    assert [*other.search("text")] == []
     with pytest.raises(UnknownTimelineError):
         other.fork(T, U, forked(T, 2), at=2)
     other.append(T, [said("a secret")], expected_version=0)
     assert (one.head(T), other.head(T)) == (3, 1)
     assert len(one.list()) == len(other.list()) == 1
-    assert [*search_blocks(one, "secret")] == []
-    assert [hit.timeline for hit in search_blocks(other, "secret")] == [T]
+    assert [*one.search("secret")] == []
+    assert [hit.timeline for hit in other.search("secret")] == [T]
     assert (one.verify().events, other.verify().events) == (3, 1)
 
 

@@ -46,7 +46,7 @@ from blocks import (
     path_stem,
     turn_in,
 )
-from persistence import EventStore, Hit, MemoryStore, block_at, search_blocks, source_at
+from persistence import EventStore, Hit, MemoryStore, block_at, source_at
 from persistence._store import Scan
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.search._search import Query
@@ -123,37 +123,35 @@ def marked(hit: Hit) -> list[str]:
 
 def test_all_words_must_be_there_in_any_order_and_case(store: EventStore) -> None:
     put(store, prompt("The disk is FULL."), said("A full disk, again."), said("The disk is fine."))
-    hits = search_blocks(store, "disk full")
+    hits = store.search("disk full")
     assert sorted(paths(hits)) == ["ar:t1.assistant.completion", "ar:t1.user.prompt"]
     assert {word.casefold() for hit in hits for word in marked(hit)} == {"disk", "full"}
 
 
 def test_a_phrase_stands_as_it_is_whatever_white_space_is_in_it(store: EventStore) -> None:
     put(store, result("a", "No space\n  left on device"), result("b", "left on no space device"))
-    (hit,) = search_blocks(store, '"no space left"')
+    (hit,) = store.search('"no space left"')
     assert hit.path == "tc:t1.a.result"
     assert marked(hit) == ["No space\n  left"]
 
 
 def test_what_is_excluded_is_not_found(store: EventStore) -> None:
     put(store, prompt("error, fatal"), said("error: out of memory"), said("error of the disk"))
-    assert len(search_blocks(store, "error")) == 3
-    assert paths(search_blocks(store, 'error -fatal -"out of memory"')) == [
-        "ar:t1.assistant.completion.2"
-    ]
+    assert len(store.search("error")) == 3
+    assert paths(store.search('error -fatal -"out of memory"')) == ["ar:t1.assistant.completion.2"]
 
 
 def test_kinds_and_turns_say_where_to_look(store: EventStore) -> None:
     put(store, prompt("port 80"), said("port 80"), prompt("port 80", "t2"), result("c", "port"))
-    assert paths(search_blocks(store, "port type:user.prompt turn:t2")) == ["ar:t2.user.prompt"]
-    assert len(search_blocks(store, "port type:user.prompt type:react.tool.result")) == 3
-    assert len(search_blocks(store, "port -type:user.prompt")) == 2
-    assert paths(search_blocks(store, "turn:t2")) == ["ar:t2.user.prompt"]
+    assert paths(store.search("port type:user.prompt turn:t2")) == ["ar:t2.user.prompt"]
+    assert len(store.search("port type:user.prompt type:react.tool.result")) == 3
+    assert len(store.search("port -type:user.prompt")) == 2
+    assert paths(store.search("turn:t2")) == ["ar:t2.user.prompt"]
 
 
 def test_words_inside_words_are_found_and_rank_lower(store: EventStore) -> None:
     put(store, said("reparsed"), said("parse it"), said("parser"))
-    assert [hit.snippet for hit in search_blocks(store, "parse")] == [
+    assert [hit.snippet for hit in store.search("parse")] == [
         "parse it",
         "parser",
         "reparsed",
@@ -162,13 +160,13 @@ def test_words_inside_words_are_found_and_rank_lower(store: EventStore) -> None:
 
 def test_of_equal_hits_the_newest_is_first(store: EventStore) -> None:
     put(store, prompt("same"), prompt("same"), prompt("same"), at=[5.0, 9.0, 9.0])
-    assert [hit.version for hit in search_blocks(store, "same")] == [3, 2, 1]
-    assert [hit.version for hit in search_blocks(store, "same", limit=1)] == [3]
+    assert [hit.version for hit in store.search("same")] == [3, 2, 1]
+    assert [hit.version for hit in store.search("same", limit=1)] == [3]
 
 
 def test_a_short_block_that_repeats_the_word_comes_before_a_long_one(store: EventStore) -> None:
     put(store, said("timeout " + "filler " * 900), said("timeout, again timeout"))
-    assert [hit.version for hit in search_blocks(store, "timeout")] == [2, 1]
+    assert [hit.version for hit in store.search("timeout")] == [2, 1]
 
 
 @for_each(
@@ -191,13 +189,13 @@ def test_a_short_block_that_repeats_the_word_comes_before_a_long_one(store: Even
 def test_what_json_escapes_or_case_folds_is_found(store: EventStore, text: str, query: str) -> None:
     name = f"about {text!a}"
     put(store, prompt("other"), prompt(text), name=name)
-    assert [hit.version for hit in search_blocks(store, query, timeline=TimelineId(name))] == [2]
+    assert [hit.version for hit in store.search(query, timeline=TimelineId(name))] == [2]
 
 
 @for_each("number", [1e16, 1e-05, 1.5e17, 5e-324, 2**70, 12345, 0.1])
 def test_numbers_are_found_as_python_writes_them(store: EventStore, number: float) -> None:
     put(store, call("c", limit=number), name=str(number))
-    found = search_blocks(store, str(number), timeline=TimelineId(str(number)))
+    found = store.search(str(number), timeline=TimelineId(str(number)))
     assert paths(found) == ["tc:t1.c.call"]
 
 
@@ -229,9 +227,9 @@ def test_everything_that_a_block_says_is_searched_and_no_stand_in(store: EventSt
         ("foreign", 5),
         ("rather", 6),
     ):
-        assert [hit.version for hit in search_blocks(store, query)] == [version], query
-    assert search_blocks(store, "image") == []
-    assert search_blocks(store, "aGVsbG8") == []
+        assert [hit.version for hit in store.search(query)] == [version], query
+    assert store.search("image") == []
+    assert store.search("aGVsbG8") == []
 
 
 def test_the_path_of_a_hit_reads_the_block(store: EventStore) -> None:
@@ -241,7 +239,7 @@ def test_the_path_of_a_hit_reads_the_block(store: EventStore) -> None:
         timeline.append(said(f"step {number}"), call("c1", n=f"go {number}"))
         timeline.append(result("c1", f"ran {number}"))
     for query in ("step 2", "go 3", "ran 1"):
-        (hit,) = search_blocks(store, query)
+        (hit,) = store.search(query)
         assert hit.path.endswith((".2", ".3", ".4"))
         text = getattr(timeline.read(hit.path), "text", None) or str(timeline.read(hit.path))
         assert query.split()[1] in text
@@ -250,44 +248,44 @@ def test_the_path_of_a_hit_reads_the_block(store: EventStore) -> None:
 def test_timelines_are_searched_together_or_one_alone(store: EventStore) -> None:
     put(store, prompt("needle"), name="one")
     put(store, prompt("hay"), prompt("needle"), name="two", at=[1.0, 2.0])
-    assert [(hit.timeline, hit.version) for hit in search_blocks(store, "needle")] == [
+    assert [(hit.timeline, hit.version) for hit in store.search("needle")] == [
         ("one", 1),
         ("two", 2),
     ]
-    assert [hit.timeline for hit in search_blocks(store, "needle", TimelineId("two"))] == ["two"]
-    assert search_blocks(store, "needle", TimelineId("nobody")) == []
+    assert [hit.timeline for hit in store.search("needle", TimelineId("two"))] == ["two"]
+    assert store.search("needle", TimelineId("nobody")) == []
 
 
 def test_a_snippet_is_bounded_and_shows_where_the_words_are_together(store: EventStore) -> None:
     filler = "lorem ipsum " * 200
     put(store, prompt(f"alpha {filler}\n{filler} beta with alpha {filler}"))
-    (hit,) = search_blocks(store, "alpha beta")
+    (hit,) = store.search("alpha beta")
     assert len(hit.snippet) <= 240
     assert marked(hit) == ["beta", "alpha"]
 
 
 def test_positions_hold_where_folding_makes_two_letters_of_one(store: EventStore) -> None:
     put(store, prompt("ßßß İ Straße ﬁn"))
-    (hit,) = search_blocks(store, "strasse fin")
+    (hit,) = store.search("strasse fin")
     assert marked(hit) == ["Straße", "ﬁn"]
 
 
 @for_each("query", ["", "  ", '""', "-only", "-type:user.prompt", "x" * 5_000])
 def test_a_query_that_asks_for_nothing_is_refused(query: str) -> None:
     with pytest.raises(MisuseError):
-        search_blocks(MemoryStore(), query)
+        MemoryStore().search(query)
 
 
 @for_each("limit", [0, -1, 1_001])
 def test_a_limit_out_of_range_is_refused(limit: int) -> None:
     with pytest.raises(MisuseError, match="limit"):
-        search_blocks(MemoryStore(), "x", limit=limit)
+        MemoryStore().search("x", limit=limit)
 
 
 def test_what_is_typed_is_never_sql_and_never_a_pattern(store: EventStore) -> None:
     put(store, prompt("100% of it's (all) [a-z]*"))
     for query in ("100%", "it's", "(all)", "[a-z]*", "' OR 1=1 --"):
-        hits = search_blocks(store, query)
+        hits = store.search(query)
         assert len(hits) == (query[0] != "'"), query
 
 
@@ -295,10 +293,10 @@ def test_the_longest_queries_and_limits_are_answered(store: EventStore) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = " ".join(a + b for a in letters for b in letters)
     put(store, prompt(words), prompt("x" * 4_000), *(result(f"c{n}", "port") for n in range(1_200)))
-    assert [hit.version for hit in search_blocks(store, words)] == [1]
-    assert [hit.version for hit in search_blocks(store, "x" * 4_000)] == [2]
-    assert search_blocks(store, " ".join(f"type:k{n}" for n in range(400))) == []
-    hits = search_blocks(store, "port", limit=1_000)
+    assert [hit.version for hit in store.search(words)] == [1]
+    assert [hit.version for hit in store.search("x" * 4_000)] == [2]
+    assert store.search(" ".join(f"type:k{n}" for n in range(400))) == []
+    hits = store.search("port", limit=1_000)
     assert [hit.path for hit in hits] == [f"tc:t1.c{n}.result" for n in range(1_199, 199, -1)]
 
 
@@ -312,11 +310,11 @@ def test_a_search_and_appends_do_not_disturb_each_other(store: EventStore) -> No
 
     with ThreadPoolExecutor(3) as pool:
         appends = [pool.submit(append, worker) for worker in range(2)]
-        found = [search_blocks(store, "needle", limit=50) for _ in range(4)]
+        found = [store.search("needle", limit=50) for _ in range(4)]
         for each in appends:
             each.result()
     assert all(hits == found[0] for hits in found)
-    assert len(search_blocks(store, "hay", limit=50)) == 40
+    assert len(store.search("hay", limit=50)) == 40
 
 
 # Both ways find the same.
@@ -389,8 +387,8 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
         return
     assert not isinstance(file.block_index(), Scan)
     assert isinstance(memory.block_index(), Scan)
-    fast = search_blocks(file, query, name)
-    assert fast == search_blocks(memory, query, name)
+    fast = file.search(query, name)
+    assert fast == memory.search(query, name)
     timeline = Timeline.open(name, store=memory)
     for hit in fast:
         assert hit.version in {v for v, e in timeline.events() if isinstance(e, BlockAppended)}
@@ -418,8 +416,8 @@ def test_paths_are_the_same_however_turns_and_late_results_mix(
     name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
     put(file, *made, name=name)
     put(memory, *made, name=name)
-    fast = search_blocks(file, "needle", name)
-    assert fast == search_blocks(memory, "needle", name)
+    fast = file.search("needle", name)
+    assert fast == memory.search("needle", name)
 
 
 def test_hits_of_more_turns_than_are_asked_for_one_by_one(file: EventStore) -> None:
@@ -428,9 +426,9 @@ def test_hits_of_more_turns_than_are_asked_for_one_by_one(file: EventStore) -> N
     name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
     put(file, *made, name=name)
     put(memory, *made, name=name)
-    fast = search_blocks(file, "needle", name, limit=1_000)
+    fast = file.search("needle", name, limit=1_000)
     assert len(fast) == len(made)
-    assert fast == search_blocks(memory, "needle", name, limit=1_000)
+    assert fast == memory.search("needle", name, limit=1_000)
 
 
 def test_every_letter_that_folds_to_ascii_is_known() -> None:

@@ -10,7 +10,6 @@ from persistence import (
     ArtifactDescription,
     DuckDBStore,
     Requester,
-    copy_store,
     open_store,
     repair,
     verify,
@@ -23,7 +22,7 @@ from timeline.cli import main
 @pytest.fixture
 def filled(where: str, replayed: Path) -> str:
     with opened(where) as store, DuckDBStore(replayed) as session:
-        copy_store(session, store)
+        session.copy_to(store)
     return where
 
 
@@ -70,7 +69,7 @@ def test_a_store_is_copied_and_saved_byte_for_byte_with_its_artifacts(
         copies = [f"{kind}:///{tmp_path}/copy.{kind}" for kind in ("duckdb", "sqlite")]
         for where in copies:
             with closing(open_store(where)) as copy:
-                assert copy_store(store, copy).artifacts == 1
+                assert store.copy_to(copy).artifacts == 1
                 assert copy.read_bytes(name, limit=9) == store.read_bytes(name, limit=9)
     saved = f"sqlite:///{tmp_path}/saved.sqlite"
     report = repair(filled, saved)

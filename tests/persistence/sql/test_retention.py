@@ -22,7 +22,7 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence import PostgresStore, SQLiteStore, block_at, search_blocks, verify
+from persistence import PostgresStore, SQLiteStore, block_at, verify
 from persistence.sql import _retention
 from persistence.sql._database import LostError
 from persistence.sql._store import SQLStore
@@ -228,12 +228,12 @@ def test_what_is_archived_is_found_and_what_is_forgotten_says_so(where: str, old
             T, [saying("the zebra", said("a")), *many(5), compacted("c", cut=4)], expected_version=0
         )
         store.trim(T, 4, archive=old)
-        [hit] = search_blocks(store, "zebra")
+        [hit] = store.search("zebra")
         found = block_at(store, T, hit.path)
         assert found is not None
         assert getattr(found, "text", "") == "the zebra"
         store.trim(T, 4)
-        assert search_blocks(store, "zebra") == []
+        assert store.search("zebra") == []
         with pytest.raises(ForgottenError):
             block_at(store, T, hit.path)
 

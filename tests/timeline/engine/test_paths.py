@@ -35,7 +35,7 @@ from blocks import (
     encode_block,
     text_of,
 )
-from persistence import DuckDBStore, MemoryStore, block_at, search_blocks
+from persistence import DuckDBStore, MemoryStore, block_at
 from tests._builders import Ids, blocks_in, open_timeline, response, steady, tool_use
 from tests._table import for_each
 from timeline import Timeline
@@ -172,7 +172,7 @@ def test_who_reads_the_whole_log_gives_names_that_read_the_same_block(
         assert block_at(walk.store, walk.timeline.id, path) == block
         known = walk.shown.get(path)
         assert known is None or known[0] == version
-    for hit in search_blocks(walk.store, "word1", walk.timeline.id):
+    for hit in walk.store.search("word1", walk.timeline.id):
         found = block_at(walk.store, walk.timeline.id, hit.path)
         assert found == dict(blocks_in(walk.timeline))[hit.version]
 
@@ -194,8 +194,8 @@ def test_a_database_finds_the_same(database: DuckDBStore, all_steps: list[Step])
     database.append(name, log, expected_version=0)
     for path in walk.shown:
         assert block_at(database, name, path) == block_at(walk.store, walk.timeline.id, path)
-    there = search_blocks(database, "word", name, limit=100)
-    here = search_blocks(walk.store, "word", walk.timeline.id, limit=100)
+    there = database.search("word", name, limit=100)
+    here = walk.store.search("word", walk.timeline.id, limit=100)
     assert {hit.version: hit.path for hit in there} == {hit.version: hit.path for hit in here}
 
 

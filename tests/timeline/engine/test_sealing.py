@@ -37,7 +37,6 @@ from persistence import (
     MemoryStore,
     Requester,
     SQLiteStore,
-    copy_store,
     open_artifacts,
     open_store,
 )
@@ -374,7 +373,7 @@ def test_a_copy_has_it_and_a_fork_shows_it(store: EventStore, tmp_path: Path) ->
         live = timeline.render().messages
         assert timeline.fork("other").render().messages == live
     with SQLiteStore(tmp_path / "copy.sqlite") as target:
-        copy_store(store, target, ["talk"])
+        store.copy_to(target, ["talk"])
         with opened(target) as copied:
             assert copied.render().messages == live
 

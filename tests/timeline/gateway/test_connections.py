@@ -13,7 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from benchmarks.gateway.bare import served
-from persistence import open_store, search_blocks
+from persistence import open_store
 from tests import _http
 from tests._sizes import PATIENCE
 from timeline.fake_provider import FakeProvider, FakeServer, Reply
@@ -70,7 +70,7 @@ def test_a_client_that_goes_away_in_mid_answer_ends_the_request_upstream(tmp_pat
         assert again.status == 200
         assert well.requests[0]["messages"] == wire.body["messages"]
     with closing(open_store(store)) as opened:
-        [hit] = search_blocks(opened, "notes.md")
+        [hit] = opened.search("notes.md")
     assert "Look at notes.md." in hit.snippet
 
 
