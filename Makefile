@@ -44,6 +44,9 @@ help: ## say what there is
 # What `make test-slow` runs; SLOW=slow where `make test` has run the properties at length (HYPOTHESIS_PROFILE=full).
 SLOW ?= slow or property
 
+# What a target says comes in one piece, where this make can do that.
+WHOLE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 # The user's own session in a window in which something happens, unless one is given.
 OWN_WINDOW = $(if $(filter command environment,$(firstword $(origin WINDOW))),$(WINDOW),auto)
 
@@ -97,7 +100,7 @@ slow: $(TESTING)
 
 # Most of it is one process, or waits for one, so two go on at a time; what each says is printed when it is over.
 rest: $(BUILDING) ## what CI runs after `make test`: the slow tests, pyright, packages and other Pythons, side by side
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target slow pyright package pythons
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(WHOLE) slow pyright package pythons
 
 # The environment of the sdist has what the wheel needs already: what it lacks itself is installed.
 package: $(BUILDING) ## build wheel and sdist, check them, install each where there is nothing of foldline, and try it
