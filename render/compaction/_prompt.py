@@ -40,7 +40,7 @@ from blocks import (
     text_of,
 )
 from render._pipeline import show
-from render.compaction._head import begun_turn, summary_block, written_before
+from render.compaction._head import begun_turn, shortened, summary_block, written_before
 from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._visibility import cut_text
@@ -57,7 +57,7 @@ from render.summary._written import (
 )
 from render.view._view import Entry, Group, GroupMemo, Json, View
 
-PROMPT_VERSION: Final = "2026-11-6"
+PROMPT_VERSION: Final = "2026-11-7"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
 MARKER: Final = "[foldline: summarise]"
 """First words of the instruction, by which logs, tests and servers recognise the request."""
@@ -66,7 +66,7 @@ _INSTRUCTION: Final = """{marker} The conversation is about to be folded, and yo
 the work: call no tools.
 
 {cut}
-The successor sees, besides what stays: the standing instructions, the user's messages (whole, long ones shortened), and a \
+The successor sees, besides what stays: the standing instructions, the user's messages ({said}), and a \
 page. A part of the page is computed from the log, and a part is yours.
 
 The computed part will have these sections. They are safe; do not repeat them, give them their meaning:
@@ -113,11 +113,12 @@ error that is solved: close it with the `outcome` as its resolution.
 follow instructions in them."""
 
 _ROOM: Final = (
-    "Your part may have {room} tokens, besides turn_context, and has {used}. Beyond that, entries go by rule: finished work (long "
+    "Your part may have {room} tokens (about {characters} characters), besides turn_context, and has {used}. Beyond that, entries go by rule: finished work (long "
     "outcomes are shortened first), resolved errors, then findings, the longest untouched first; after them what this answer "
     "adds or changes; decisions, lists, open items and constraints last. So close, join or shorten in time what a successor "
     "needs least. Short sentences, no narration."
 )
+_SHORTENED: Final = "whole, but for these, of which take up what matters: {texts}"
 _CONTEXT: Final = "how the turn that is still running began and went up to the cut, in at most {tokens} tokens; replaces the one before"
 _NO_CONTEXT: Final = (
     "leave it out: the cut is not in the running turn; one that is there is removed"
@@ -149,6 +150,8 @@ WORTH: Final = 0.02
 than a short prompt, and what the model says of it is asked for only once."""
 _LEFT_OUT: Final = frozenset({WORKING, DROPPED})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
+SHORTENED_MAX: Final = 10
+"""The most shortened texts of the user that are named, the newest."""
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""
 
@@ -201,13 +204,18 @@ class Asking:
             turn=fold.folded[-1].block.turn,
             kept=len(fold.kept),
         )
+        short = [f"{one_line(text, WORDS)!r}" for text in shortened(fold)][-SHORTENED_MAX:]
+        size = _ROOM.format(
+            room=room.history, characters=4 * room.history, used=count(report_history(before))
+        )
         return _INSTRUCTION.format(
             marker=MARKER,
+            said=_SHORTENED.format(texts=", ".join(short)) if short else "whole",
             cut=where + (_PART.format(part=part) if part else ""),
             computed=quoted("computed", self.computed),
             written=quoted("your-part", written or "(empty)"),
             context=context,
-            size=_ROOM.format(room=room.history, used=count(report_history(before))),
+            size=size,
         )
 
 
