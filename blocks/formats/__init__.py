@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from blocks.formats._client_texts import ClientText as ClientText
     from blocks.formats._client_texts import appended_texts as appended_texts
     from blocks.formats._client_texts import client_text as client_text
+    from blocks.formats._client_texts import command_in as command_in
     from blocks.formats._client_texts import lays_down as lays_down
     from blocks.formats._client_texts import operator_text as operator_text
     from blocks.formats._client_texts import without_reminders as without_reminders
@@ -80,7 +81,7 @@ __getattr__, __dir__ = _later(
         "blocks.formats._anthropic": "anthropic_usage_in",
         "blocks.formats._chat": "REASONING usage_in",
         "blocks.formats._client_texts": (
-            "INTERRUPTION ClientText appended_texts client_text lays_down operator_text "
+            "INTERRUPTION ClientText appended_texts client_text command_in lays_down operator_text "
             "without_reminders"
         ),
         "blocks.formats._formats": (

@@ -123,6 +123,13 @@ _EVENTS: Final = (
     _Row(r"Caveat:", "caveat"),
     _Row(r"\[Request interrupted", INTERRUPTION),
 )  # fmt: skip
+_COMMAND: Final = re.compile(
+    r"(?P<asks><command-message>[^<]*</command-message>\s*)?<command-name>\s*(?P<name>[^<]*?)\s*</command-name>\s*"
+    r"(?:<command-message>[^<]*</command-message>\s*)?(?:<command-args>(?P<words>.*)</command-args>)?",
+    re.DOTALL,
+)
+"""A command that the user typed, as Claude Code 2.1 writes it; one that it carries out itself (`/clear`) begins with the
+name."""
 _REMINDER: Final = re.compile(r"<(system[-_]reminder)>\s*")
 _TAG: Final = re.compile(r"<([A-Za-z][\w-]*)")
 _ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS, *_EVENTS))
@@ -137,10 +144,11 @@ def client_text(text: str, *, is_opening: bool = False) -> ClientText | None:
     """What a client wrote in the user's message; None: the user may have written it. `is_opening`: the model has not
     answered yet.
 
-    A text in which something follows the client's own element is the user's.
+    A text in which something follows the client's own element is the user's, and so is a command with which the user asks
+    for something (see `command_in`).
     """
     text = text.strip()
-    if not text.startswith(_MARKS):
+    if not text.startswith(_MARKS) or command_in(text):
         return None
     if reminder := _REMINDER.match(text):
         if _goes_on(text, reminder[1]):
@@ -150,6 +158,14 @@ def client_text(text: str, *, is_opening: bool = False) -> ClientText | None:
         return ClientText(name=reminder[1], standing=row.standing if row else unknown)
     row = _matched(_ROWS, text, 0)
     return None if row and text[0] == "<" and _goes_on(text, row.name) else row
+
+
+def command_in(text: str) -> str:
+    """The command that the user typed, with the user's words behind it (`/review all of it`), if the text is one that a
+    client has written down; empty for other texts, and for a command without words that the client carries out itself."""
+    found = _COMMAND.fullmatch(text.strip()) if text.lstrip().startswith("<command-") else None
+    words = (found["words"] or "").strip() if found else ""
+    return f"{found['name']} {words}".strip() if found and (words or found["asks"]) else ""
 
 
 def operator_text(text: str) -> ClientText:

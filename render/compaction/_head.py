@@ -65,7 +65,7 @@ from render.summary import _findings
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
 from render.summary._actions import text_of_actions
-from render.summary._identifiers import searched
+from render.summary._identifiers import identifiers, searched
 from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._state import advance, fitted
@@ -553,9 +553,18 @@ def _with_working_set(
     digest = replace(digest, regions=())
     told = sum(count(text) for _, text in computed_sections(digest) if text)
     working = room.working_beside(told)
-    regions = working_set(copies, _shown(fold), oldest_of(at_hand), working, count)
+    wanted = _wanted(digest, fold)
+    regions = working_set(copies, _shown(fold), oldest_of(at_hand), working, count, wanted)
     seen = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(seen, digest.seen))
+
+
+def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
+    """The names in the user's texts and in how things stand: what the work is about."""
+    texts = [text_of(c.block) for c in fold.carried if isinstance(c.block, SAID) and not c.withheld]
+    texts += [text_of(entry.block) for entry in fold.kept if is_said(entry)]
+    parts = (part for text in (*texts, state_text(digest.progress)) for part in searched(text))
+    return frozenset(name for part in parts for name in identifiers(part))
 
 
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
@@ -563,6 +572,11 @@ def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
     cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
     left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.kept}
     return {v: None if text is None else shown_lines(text) for v, text in left.items()}
+
+
+def shortened(fold: FoldRange) -> Iterator[str]:
+    """The user's texts that are shortened or left out past the cut, whole; none that is hidden."""
+    return (text_of(block) for _, block, _ in _no_longer_whole(fold) if isinstance(block, SAID))
 
 
 def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:

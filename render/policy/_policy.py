@@ -244,7 +244,7 @@ class Policy:
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays after a compaction.
-    target_ratio: float = attrs.field(default=0.8, validator=_SHARE)
+    target_ratio: float = attrs.field(default=0.7, validator=_SHARE)
     """Largest share of the whole request after a compaction."""
     keep_ratio: float = attrs.field(default=0.16, validator=_SHARE)
     """Share of the verbatim tail."""

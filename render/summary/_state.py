@@ -39,6 +39,7 @@ from blocks import (
     tool_kind,
     words_of,
 )
+from blocks.formats import command_in
 from render.summary._calls import (
     Run,
     outcome,
@@ -102,6 +103,7 @@ _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash
 
 def _asked(state: Progress, entry: Entry, words: str) -> Progress:
     """The state after a text of the user: its goal, unless it only agrees."""
+    words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
     if entry.block.author != "user" or _NOTICE.match(words) or is_assent(words):
         return state

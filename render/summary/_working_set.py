@@ -29,7 +29,7 @@ view is known. Commands that change files in another way make them forgotten, or
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
@@ -341,10 +341,11 @@ def working_set(
     oldest: int,
     tokens_max: int,
     count: Callable[[str], int],
+    wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
     """The regions of these files that have room in so many tokens; `visible` is what the request shows anyway. What was
-    not seen since version `oldest` is not worked on any more."""
-    ranked = _ranked(copies, visible, oldest)
+    not seen since version `oldest` is not worked on any more. `wanted` are names that the work is about."""
+    ranked = _ranked(copies, visible, oldest, wanted)
     characters = CHARACTERS * tokens_max
     for _ in range(TRIES):
         sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in ranked)
@@ -383,8 +384,9 @@ def working_text(regions: Iterable[Region]) -> str:
     return "\n".join(parts)
 
 
-# What the next edits need: what was read or changed last, first. In recorded sessions (thirty of several clients) nothing
-# tells more than the age: not that a file is named in the newest messages, nor that it was changed before or how often.
+# What the next edits need: what was read or changed last, first; and of what was read at once, the places that the user or
+# the plan names. In recorded sessions (thirty of several clients) nothing else tells more than the age: not that a file is
+# named in the newest messages, nor that it was changed before or how often.
 
 
 WINDOWS: Final = 2
@@ -395,6 +397,14 @@ OVERVIEW: Final = 60
 """A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
 OVERVIEW_AGE: Final = 2
 """How many times as old."""
+_WORD: Final = re.compile(r"\w{6,}")
+WANTED_LINES: Final = 4
+"""A name in the user's words or the plan leads to a place in a file if no more lines of the file have it."""
+WANTED_BEFORE: Final = 5
+WANTED_BEHIND: Final = 12
+"""Lines of such a place before and behind the name: a definition with its comment and its beginning."""
+WANTED_AGE: Final = 2
+"""The divisor of its age."""
 PATCHES: Final = (".patch", ".diff")
 """Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
@@ -423,7 +433,9 @@ def _is_shown(row: Row, visible: VisibleLines) -> bool:
     return all(each is None or row.text in each for each in lines)
 
 
-def _ranked(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[_Candidate]:
+def _ranked(
+    copies: Mapping[str, Copy], visible: VisibleLines, oldest: int, wanted: frozenset[str]
+) -> list[_Candidate]:
     """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
     ranked = list[tuple[int, _Candidate]]()
@@ -431,13 +443,17 @@ def _ranked(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> l
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
+        telling = _telling_of(wanted, copy)
         for number, stretch in enumerate(copy.stretches):
-            changed = _changed_around(stretch.rows)
+            changed, near = _changed_around(stretch.rows), _near(telling, stretch.rows)
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
-                is_overview = sizes[row.seen] > OVERVIEW
-                age = (now - row.seen) * (OVERVIEW_AGE if is_overview else 1)
+                age = now - row.seen
+                if index in near:
+                    age //= WANTED_AGE
+                elif sizes[row.seen] > OVERVIEW:
+                    age *= OVERVIEW_AGE
                 known = _Candidate(name, number, index, row)
                 ranked.append((min(age, now - edited), known))
     ranked.sort(key=itemgetter(0))
@@ -463,6 +479,22 @@ def _changed_around(rows: Sequence[Row]) -> list[int]:
             first, end = max(index - SURROUNDINGS, 0), index + SURROUNDINGS + 1
             changed[first:end] = [max(each, row.edited) for each in changed[first:end]]
     return changed
+
+
+def _near(words: Collection[str], rows: Sequence[Row]) -> set[int]:
+    """Indices of the rows around those that have one of these words."""
+    found = (n for n, row in enumerate(rows) if words and not _words(row).isdisjoint(words))
+    return {near for n in found for near in range(n - WANTED_BEFORE, n + WANTED_BEHIND)}
+
+
+def _telling_of(words: frozenset[str], copy: Copy) -> set[str]:
+    """The words that lead to few places of a file."""
+    lines = Counter(word for row in _rows(copy) for word in words and words & _words(row))
+    return {word for word, number in lines.items() if number <= WANTED_LINES}
+
+
+def _words(row: Row) -> set[str]:
+    return set(_WORD.findall(row.text))
 
 
 def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:

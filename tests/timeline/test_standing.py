@@ -183,6 +183,16 @@ def test_a_prompt_is_whole_while_all_prompts_fit_their_share(window: int, lines:
     assert task in make.text_in(timeline.render())
 
 
+def test_what_the_user_types_behind_a_command_stands_whole() -> None:
+    command = "<command-message>quick</command-message>\n<command-name>/quick</command-name>\n<command-args>{}</command-args>"
+    asked = command.format("keep each commit green, please")
+    done = command.replace("<command-message>quick</command-message>\n", "").format("")
+    timeline = synced("anthropic", [user("Fix the build."), user(done), user(asked)])
+    told = "\n".join(text for message in sent(timeline) for text in texts(message))
+    assert asked in told
+    assert done not in told, "what the client carries out itself happened once"
+
+
 def test_what_the_user_answers_to_a_tools_question_is_the_users_word() -> None:
     timeline = make.open_timeline(window=4000, policy=make.steady())
     timeline.user("Ask me.")

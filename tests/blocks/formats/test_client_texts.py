@@ -1,6 +1,6 @@
 """Texts of clients: which are standing instructions, what replaces what, and what stays the user's."""
 
-from blocks.formats import appended_texts, client_text, operator_text
+from blocks.formats import appended_texts, client_text, command_in, operator_text
 from tests._table import for_each
 
 AGENTS = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nNever edit vendor/.\n</INSTRUCTIONS>"
@@ -106,6 +106,25 @@ def test_what_a_client_appends_to_a_result_stands_only_if_it_lays_something_down
 )
 def test_what_the_user_may_have_written_is_the_users(text: str) -> None:
     assert client_text(text) is None
+
+
+COMMANDS = {
+    "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>all of it</command-args>": "/review all of it",
+    "<command-message>brainstorm</command-message>\n<command-name>/brainstorm</command-name>": "/brainstorm",
+    "<command-name>/plan</command-name>\n    <command-message>plan</command-message>\n    <command-args>I'm confused.\nWhy <b>?</command-args>": "/plan I'm confused.\nWhy <b>?",
+}  # fmt: skip
+
+
+@for_each("text", COMMANDS)
+def test_a_command_that_asks_for_something_is_the_users(text: str) -> None:
+    assert client_text(text) is None
+    assert command_in(f"\n{text}\n") == COMMANDS[text]
+
+
+def test_a_command_that_the_client_carries_out_itself_is_not() -> None:
+    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    assert client_text(text)
+    assert [command_in(each) for each in (text, "/clear", "<command-x>", "")] == [""] * 4
 
 
 def test_a_list_that_adds_to_an_earlier_one_does_not_replace_it() -> None:

@@ -285,9 +285,10 @@ def test_what_no_user_typed_is_an_attachment(write: Write, content: str, name: s
     [
         '<teammate-message teammate_id="team-lead">\nFix the parser.\n</teammate-message>',
         '<teammate-message teammate_id="ann">\nDone.\n</teammate-message>\nTell ann to go on.',
+        "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>all</command-args>",
     ],
 )
-def test_the_lead_of_a_team_speaks_as_a_user_and_so_does_who_answers_a_teammate(
+def test_the_lead_of_a_team_a_user_who_answers_a_teammate_and_a_command_speak_as_the_user(
     write: Write, content: str
 ) -> None:
     block = read_session(write(user(0, content))).items[0].blocks[-1]

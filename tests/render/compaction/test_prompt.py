@@ -26,7 +26,7 @@ from render.summary._written import SummaryRoom, format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests._table import for_each
-from tests.render.compaction.talk import range_of, rounds, turns
+from tests.render.compaction.talk import range_of, rounds, sent, turns
 
 count = make.CharCounter().count
 
@@ -191,7 +191,8 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     assert not whole.is_split
     told = instruction(split, within)
     assert f"went up to the cut, in at most {room.prefix} tokens; replaces the one before" in told
-    assert f"Your part may have {room.history} tokens, besides turn_context" in told
+    size = f"{room.history} tokens (about {4 * room.history} characters), besides turn_context"
+    assert f"Your part may have {size}" in told
     more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
     over = range_of(more, within, keep_ratio=0.0)
     folded = [entry for entry in more.entries if entry.block.turn != "t9"]
@@ -206,6 +207,27 @@ def test_the_instruction_says_what_is_folded_last_and_what_stays_first() -> None
     assert "the first that stays is the user's message 'The last.' [v" in told
     apart = instruction(folding(*turns(1)), context(), is_apart=True)
     assert "whole conversation above, up to the tool result" in apart
+
+
+def test_the_instruction_names_the_texts_of_the_user_that_are_not_whole_any_more() -> None:
+    told = instruction(folding(*turns(1)), context())
+    assert "the user's messages (whole), and a page" in told
+    short = attrs.evolve(context(), policy=steady(user_ratio=0.001))
+    long = [make.prompt(f"Task {n}: " + "do it well, and more. " * 200, f"t{n}") for n in range(2)]
+    told = instruction(range_of(make.view_of(*long, make.prompt("Go.", "t9")), short, 0.0), short)
+    assert "whole, but for these, of which take up what matters: 'Task 0: do it well" in told
+    assert "'Task 1: do it well" in told
+
+
+def test_the_instruction_names_the_results_behind_the_cut_that_it_shows_for_the_last_time() -> None:
+    within = context(policy=steady(clip_ratio=0.01, keep_ratio=0.04), limit=10_000)
+    view = sent(make.view_of(make.prompt("go"), *rounds(9, size=800)), 0.0)
+    fold = range_of(view, within)
+    assert fold.cuts
+    shortened = "These are shortened, so take up what matters in them: the tool result 'xxx"
+    assert instruction(fold, within).count(shortened) == 1
+    assert "These are shortened" not in instruction(fold, within, is_apart=True), "none is shown"
+    assert "These are shortened" not in instruction(folding(*turns(1)), context())
 
 
 @for_each(

@@ -54,6 +54,11 @@ def test_a_notice_that_a_client_writes_for_the_user_is_no_goal() -> None:
     assert after(prompt("Write a cart in Go."), notice).goal == "Write a cart in Go."
 
 
+def test_a_command_is_told_as_the_user_typed_it() -> None:
+    written = "<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>a cart</command-args>"
+    assert after(prompt(written)).goal == "/plan a cart"
+
+
 def test_a_long_request_is_told_by_its_beginning() -> None:
     goal = after(prompt("<task>\n# Goal: " + "word " * 500)).goal
     assert goal.startswith("Goal: word word")
