@@ -57,8 +57,7 @@ from blocks import (
     words_of,
 )
 from blocks.formats import appended_texts
-from render.policy._context import Context
-from render.policy._policy import PageRoom
+from render.policy._context import Context, PageRoom
 from render.stages._budget import account, target_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _findings
@@ -67,14 +66,13 @@ from render.summary._actions import fitted as fitted_actions
 from render.summary._actions import text_of_actions
 from render.summary._identifiers import searched
 from render.summary._prose import is_prose_line
-from render.summary._quote import quoted
 from render.summary._state import advance, fitted
 from render.summary._state import text as state_text
 from render.summary._text import computed_sections, counted, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import followed, oldest_of, shown_lines, working_set
 from render.summary._written import SummaryRoom, format_written, merge_summaries
-from render.view._view import Entry, Place, View
+from render.view._view import Entry, Place, View, quoted
 
 if TYPE_CHECKING:
     from render.compaction._range import FoldRange

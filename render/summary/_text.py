@@ -18,11 +18,10 @@ from blocks import (
 )
 from render.summary._actions import text_of_actions
 from render.summary._findings import text_of_findings
-from render.summary._quote import quoted
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
-from render.view._view import Entry
+from render.view._view import Entry, quoted
 
 REPORT_VERSION: Final = 5
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
