@@ -26,13 +26,20 @@ from blocks import (
     Action,
     Process,
     ToolCall,
-    ToolResult,
     asks_user,
     label_of,
-    text_of,
 )
-from render.summary._calls import REJECTED, WENT_WELL, Run, outcome, run_of, telling_error
-from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
+from render.summary._calls import (
+    REJECTED,
+    WENT_WELL,
+    Run,
+    edits_of,
+    lines_asked,
+    outcome,
+    shared_folder,
+    shown_by,
+    telling_error,
+)
 from render.summary._identifiers import one_line
 from render.summary._shell import (
     ALL,
@@ -89,25 +96,26 @@ _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "inc
 
 
 def advance(
-    previous: Sequence[Action], entries: Sequence[Entry], running: Iterable[Process] = ()
+    previous: Sequence[Action],
+    entries: Sequence[Entry],
+    runs: Mapping[str, Run],
+    running: Iterable[Process] = (),
 ) -> tuple[Action, ...]:
-    """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
-    the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
-    results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
+    """The actions after those of newly folded entries; `runs` has their calls, of which those without a result count as
+    open. A change of the plan is none: the page has it. A call that asks for one of the `running` processes is a run of
+    its command."""
     commands = {each.id: CommandLine(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
-        call = entry.block
-        if not isinstance(call, ToolCall) or entry.original is not None:
+        if not isinstance(entry.block, ToolCall) or entry.original is not None:
             continue
-        answer = results.get(entry.pair)
-        run, told = run_of(call, answer), text_of(answer.block) if answer else ""
+        run = runs[entry.pair]
         if asked := next((commands[name] for name in commands if name in run.names), None):
             run = run.of(asked)
         started = STARTED.search(run.head)
-        if started and (command := run.command or command_of(call.input, run.target)):
+        if started and (command := run.command or command_of(run.call.input, run.target)):
             commands[started[1]] = command
-        if not is_plan(call, told):
+        if not is_plan(run):
             actions.append(_action_of(run, entry.version))
     return tuple(_each_once(actions))
 

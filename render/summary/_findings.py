@@ -49,11 +49,10 @@ from blocks import (
     label_of,
     leaves,
     text_of,
-    tool_kind,
     words_of,
 )
 from blocks.formats import without_reminders
-from render.summary._calls import output_of
+from render.summary._calls import Run, output_of
 from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
     DEPENDENT,
@@ -75,10 +74,12 @@ _SAID: Final = UserPrompt, UserFollowup, UserSteer
 def advance(
     previous: Sequence[Finding],
     entries: Sequence[Entry],
+    runs: Mapping[str, Run],
     running: str = "",
     cut: Iterable[tuple[int, Block, str]] = (),
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
+    """The findings after these entries were folded, too; `runs` has their calls, and `running` is the turn that goes on
+    after them, if any.
 
     `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
     """
@@ -86,7 +87,7 @@ def advance(
     rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*known, *rules, *_told(shown, running), *_reports(shown)]
+    findings = [*known, *rules, *_told(shown, runs, running), *_reports(shown, runs)]
     by_version = attrgetter("version")
     settled = sorted(_settled(sorted(findings, key=by_version)), key=by_version)
     return tuple(_replied(settled, shown))
@@ -175,11 +176,10 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 # What the agent said.
 
 
-def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
+def _told(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
-    answers = {e.pair: text_of(e.block) for e in entries if isinstance(e.block, ToolResult)}
     for entry in entries:
         stretches = turns.setdefault(entry.block.turn, [[]])
         before = stretches[-1][-1].block if stretches[-1] else None
@@ -195,18 +195,16 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
     for turn, stretches in turns.items():
         for number, said in enumerate(stretches, 1):
             is_open = turn == running and number == len(stretches)
-            yield from _stretch(said, answers, is_open=is_open)
+            yield from _stretch(said, runs, is_open=is_open)
 
 
-def _stretch(
-    said: Sequence[Entry], answers: Mapping[str, str], *, is_open: bool
-) -> Iterator[Finding]:
+def _stretch(said: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -> Iterator[Finding]:
     """The statements on the way, then the report."""
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in said if entry.version > last_call]
     for entry in said[: len(said) - len(closing)]:
         if isinstance(entry.block, ToolCall):
-            words = _message(entry.block, answers.get(entry.pair, ""))
+            words = _message(runs[entry.pair])
         else:
             words = text_of(entry.block)
         lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
@@ -222,13 +220,13 @@ MESSAGE_CHARACTERS: Final = 200
 """A shorter argument of a call is no message: it says what the call is about."""
 
 
-def _message(call: ToolCall, answer: str) -> str:
+def _message(run: Run) -> str:
     """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
     approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
+    call = run.call
     if asks_user(call.name):
         return "\n\n".join(_questions(call.input.get("questions")))
-    is_other = tool_kind(call.name, call.input) == "other" and not is_plan(call, answer)
-    if not is_other or is_delegated(call):
+    if run.kind != "other" or is_plan(run) or is_delegated(call):
         return ""
     texts = (value for value in call.input.values() if isinstance(value, str))
     long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
@@ -489,15 +487,18 @@ _TEAMMATE: Final = re.compile(
 """What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
 
 
-def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
+def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Finding]:
     """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
     read it again."""
-    calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
-        call = calls.get(entry.pair) if entry.pair else None
+        run = runs.get(entry.pair)
         told = list[tuple[str, str]]()
-        if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
-            told = [_answer(call, entry.block)]
+        if (
+            isinstance(entry.block, ToolResult)
+            and run
+            and not (run.is_hidden or entry.block.is_error)
+        ):
+            told = [_answer(run.call, entry.block)]
         elif isinstance(entry.block, (UserAttachment, *_SAID)):
             told = [*_notified(text_of(entry.block))]
         for report, source in told:

@@ -31,42 +31,29 @@ from blocks import (
     Repository,
     Step,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserAttachment,
     label_of,
     text_of,
-    tool_kind,
     words_of,
 )
-from render.summary._calls import (
-    Run,
-    outcome,
-    run_of,
-    telling_error,
-)
-from render.summary._files import edits_of, name_of, shared_folder
+from render.summary._calls import Run, edits_of, name_of, outcome, shared_folder, telling_error
 from render.summary._identifiers import one_line, searched, table
 from render.summary._prose import is_assent
 from render.summary._shell import Command, CommandLine, commands_in
 from render.view._view import Entry
 
 
-def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
-    """The state after `entries`, which are newer than `previous`, in log order.
-
-    `before` are entries that `previous` covers and that are still at hand: calls whose result is new.
-    """
-    shown = [e for e in (*before, *entries) if e.original is None]
-    calls = {e.pair: e.block for e in shown if isinstance(e.block, ToolCall)}
+def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run]) -> Progress:
+    """The state after `entries`, which are newer than `previous`, in log order; `runs` has the calls of their results."""
     is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
     state = replace(previous, steps=()) if is_over else previous
     for entry in entries:
         if entry.original is not None or entry.standing:
             continue
-        block, call = entry.block, calls.get(entry.pair)
+        block, run = entry.block, runs.get(entry.pair)
         if isinstance(block, ToolResult):
-            state = _after(state, run_of(call, entry)) if call else state
+            state = _after(state, run) if run and not run.is_hidden else state
         elif words := words_of(block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
@@ -170,12 +157,13 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     return [*(() if is_over else before), new]
 
 
-def is_plan(call: ToolCall, answer: str) -> bool:
+def is_plan(run: Run) -> bool:
     """Whether a call only changes the plan: it lists the steps, creates one, or says how one stands."""
-    said, is_named = _step(call.input), any(key in call.input for key in _ID_KEYS[1:])
-    is_new = tool_kind(call.name, call.input) == "other" and _CREATED.search(answer[:200])
+    arguments = run.call.input
+    said, is_named = _step(arguments), any(key in arguments for key in _ID_KEYS[1:])
+    is_new = run.kind == "other" and _CREATED.search(run.text[:200])
     is_one = (is_named and _meaning(said.status)) or (said.text and is_new)
-    return bool(is_one) or any(map(_rows, call.input.values()))
+    return bool(is_one) or any(map(_rows, arguments.values()))
 
 
 def _rows(value: Any) -> list[Step]:

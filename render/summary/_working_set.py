@@ -38,9 +38,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of
-from render.summary._calls import run_of
-from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of, without_number
+from blocks import Region, label_of, text_of
+from render.summary._calls import (
+    Edit,
+    Row,
+    Run,
+    Stretch,
+    edits_of,
+    joined,
+    view_of,
+    without_number,
+)
 from render.summary._shell import folder_of
 from render.view._view import Entry
 
@@ -205,15 +213,13 @@ def _rows_instead(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: R
 # All files.
 
 
-def followed(previous: Sequence[Region], entries: Sequence[Entry], since: int) -> dict[str, Copy]:
-    """The copies after these entries, of which the previous regions cover those up to version `since`."""
-    copies, calls, folder = dict[str, Copy](), dict[str, Entry](), ""
+def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dict[str, Copy]:
+    """The copies after these calls, of which the previous regions cover those with a result up to version `since`."""
+    copies, folder = dict[str, Copy](), ""
+    answered = sorted((run for run in runs if run.version), key=attrgetter("version"))
     for is_covered in (True, False):
-        for entry in (each for each in entries if (each.version <= since) is is_covered):
-            if isinstance(entry.block, ToolCall):
-                calls[entry.pair] = entry
-            elif isinstance(entry.block, ToolResult) and (call := calls.pop(entry.pair, None)):
-                folder = _follow(call, entry, copies, folder)
+        for run in (each for each in answered if (each.version <= since) is is_covered):
+            folder = _follow(run, copies, folder)
         if is_covered:
             _recall(previous, copies)
     return copies
@@ -246,21 +252,18 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy.show(stretches, copy.changed)
 
 
-def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy], folder: str) -> str:
+def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
     """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
-    call = asked.source
-    if not isinstance(call, ToolCall):
-        return folder
-    run, folder = run_of(call, answered), folder_of(call.input) or folder
-    is_hidden = any(e.original is not None or is_sealed(e.block) for e in (asked, answered))
+    folder, called = folder_of(run.call.input) or folder, run.asked.version
+    is_known = not (run.is_error or run.is_hidden)
     if run.kind not in _LOOKING:
         for edit in () if run.is_error and run.kind != "command" else edits_of(run):
-            known = attrs.evolve(edit, new=None) if run.is_error or is_hidden else edit
-            _copy_of(edit.file, copies, folder).change(known, asked.version, run.version)
+            change = edit if is_known else attrs.evolve(edit, new=None)
+            _copy_of(edit.file, copies, folder).change(change, called, run.version)
         if run.kind != "write" and not run.script.is_all:
-            _doubt(text_of(call), run.kind, copies, run.version)
-    if not (run.is_error or is_hidden) and (view := view_of(run)):
-        _copy_of(view[0], copies, folder).show(view[1], asked.version)
+            _doubt(text_of(run.call), run.kind, copies, run.version)
+    if is_known and (view := view_of(run)):
+        _copy_of(view[0], copies, folder).show(view[1], called)
     return folder
 
 

@@ -1,7 +1,7 @@
 """Tests of `render/summary`: a module's suite has its name, or is given here.
 
 _actions: test_actions.py
-_calls: test_outcomes.py, test_output.py
+_calls: test_outcomes.py, test_output.py, test_files.py
 _findings: test_findings.py, test_turns.py
 _identifiers: test_identifiers.py
 _state: test_state.py, test_edits.py, test_runs.py

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, CheckRecord, Progress, Repository
+from render.summary._calls import runs_of
 from render.summary._shell import commands_in
 from render.summary._state import (
     CHECK_VERSIONS,
@@ -23,7 +24,8 @@ from tests._table import for_each
 
 
 def after(*items: Any, before: Progress | None = None) -> Progress:
-    return advance(before or Progress(), view_of(*items).entries)
+    entries = view_of(*items).entries
+    return advance(before or Progress(), entries, runs_of(entries))
 
 
 def ran(call_id: str, command: str, answer: str = "", **arguments: Any) -> list[Block]:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._calls import run_of
+from render.summary._calls import runs_of
 from render.summary._shell import (
     ALL,
     NO_SCRIPT,
@@ -15,7 +15,7 @@ from render.summary._shell import (
     parsed,
     script_of,
 )
-from tests._builders import call
+from tests._builders import call, view_of
 from tests._table import for_each
 
 SHOWN = {
@@ -118,7 +118,8 @@ def test_a_patch_in_a_shell_is_read() -> None:
 
 
 def test_another_tool_runs_no_script() -> None:
-    assert run_of(call("a", name="ask", command="cat F"), None).script == NO_SCRIPT
+    (run,) = runs_of(view_of(call("a", name="ask", command="cat F")).entries).values()
+    assert run.script == NO_SCRIPT
 
 
 PARTS = st.sampled_from(

@@ -3,6 +3,7 @@
 import msgspec
 
 from blocks import Digest, Region
+from render.summary._calls import runs_of
 from render.summary._working_set import (
     VisibleLines,
     followed,
@@ -23,7 +24,13 @@ def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
 def page(
     log: list[Entry], visible: VisibleLines | None = None, tokens: int = 9999
 ) -> tuple[Region, ...]:
-    return working_set(followed((), log, 0), visible or {}, 0, tokens, lambda text: len(text) // 4)
+    return working_set(
+        followed((), runs_of(log).values(), 0),
+        visible or {},
+        0,
+        tokens,
+        lambda text: len(text) // 4,
+    )
 
 
 def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
@@ -104,7 +111,7 @@ def test_an_overview_counts_as_older_than_what_is_worked_on() -> None:
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
     log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
     assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     regions = working_set(copies, {}, 5, 9999, len)
     assert {region.file for region in regions} == {FILE}
     assert sum(region.text.count("\n") + 1 for region in regions) == 9
