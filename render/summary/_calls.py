@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from posixpath import join
 from typing import Any, Final, NamedTuple, cast
 
 import attrs
@@ -35,10 +34,13 @@ from render.summary._shell import (
     NO_SCRIPT,
     Command,
     CommandLine,
+    Edit,
     Script,
     Shown,
     command_of,
     commands_in,
+    name_of,
+    patched,
     script_of,
 )
 from render.view._view import Entry
@@ -361,28 +363,6 @@ class Stretch:
         return enumerate(self.rows, self.line) if self.line else ()
 
 
-@attrs.frozen(kw_only=True)
-class Edit:
-    """A change of a file: one text instead of another."""
-
-    file: str
-    old: str | None
-    """What is replaced, exactly; None: the whole file, or with `is_added` nothing."""
-    new: str | None
-    """None: it is not known as a whole."""
-    is_all: bool = False
-    """Whether every occurrence is replaced, not the only one."""
-    is_lines: bool = False
-    """Whether the texts are whole lines, each with its line end, and the place is the first that matches, as in a patch."""
-    is_added: bool = False
-    """Whether the new text is added at the end of the file."""
-
-
-def name_of(path: str) -> str:
-    """The path in the form that `tool_target` gives."""
-    return " ".join(path.split())
-
-
 _FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
 
 
@@ -401,31 +381,21 @@ _PATCHES: Final = ("input", "patch", "patchText")
 """Codex; opencode."""
 _ALL: Final = ("replace_all", "replaceall", "allow_multiple")
 """Claude Code; opencode; Gemini CLI."""
-_MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
-_UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
-_UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
-_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 
 def edits_of(run: Run) -> Iterator[Edit]:
     """The changes that a call makes to files, as far as its arguments show."""
     call = run.call
-    for each in run.script.written:
-        if each.file:
-            file, new, is_added = name_of(each.file), each.text, each.is_added
-            yield Edit(file=file, old=None, new=new, is_added=is_added)
-        else:
-            for edit in _patched(each.text or ""):
-                yield attrs.evolve(edit, file=join(each.folder, edit.file))
+    yield from run.script.edits
     if run.kind != "write":
         return
     patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
-    patched = [edit for text in patches for edit in _patched(text)]
-    yield from patched
+    by_patch = [edit for text in patches for edit in patched(text)]
+    yield from by_patch
     files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
     pairs = list(_pairs(call.input))
-    if len(files) != 1 or patched:
-        known = {edit.file for edit in patched}
+    if len(files) != 1 or by_patch:
+        known = {edit.file for edit in by_patch}
         yield from (Edit(file=file, old=None, new=None) for file in files if file not in known)
         return
     for old, new, is_all in pairs:
@@ -450,36 +420,6 @@ def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
             stack += reversed(list(fields.values()))
         elif isinstance(item, list | tuple):
             stack += reversed(cast("list[Any]", item))
-
-
-def _patched(text: str) -> Iterator[Edit]:
-    """The changes of a patch, one for each hunk; of a file that is added or deleted, one."""
-    file, is_whole = "", False
-    old, new = list[str](), list[str]()
-
-    def hunk() -> Iterator[Edit]:
-        if file and (old or new or is_whole):
-            gone = None if is_whole else "".join(f"{line}\n" for line in old)
-            yield Edit(file=file, old=gone, new="".join(f"{line}\n" for line in new), is_lines=True)
-
-    for line in text.removesuffix("\n").split("\n"):
-        header = _PATCHED.match(line)
-        if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
-            yield from hunk()
-            old, new = [], []
-        if header:
-            file, is_whole = name_of(header[2]), header[1] != "Update"
-        elif found := _MOVED.match(line):
-            yield Edit(file=file, old=None, new="")
-            file = name_of(found[1])
-        elif found := _UNIFIED_NEW.match(line):
-            file, is_whole, old, new = name_of(found[1]), False, [], []
-        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
-            file = ""
-        elif file and not line.startswith(("@@", "*** ", "\\ ")):
-            old += [] if line.startswith("+") else [line[1:]]
-            new += [] if line.startswith("-") else [line[1:]]
-    yield from hunk()
 
 
 # Views of files: the lines that results show.

@@ -262,18 +262,21 @@ class Shown:
     """The most lines that are printed."""
 
 
-@attrs.frozen
-class Written:
-    """A file that a command writes."""
+@attrs.frozen(kw_only=True)
+class Edit:
+    """A change of a file: one text instead of another."""
 
     file: str
-    """Empty if the text is a patch, which names its files."""
-    text: str | None
-    """The text; None if it is not known."""
-    folder: str = ""
-    """The folder that a patch's paths are relative to."""
+    old: str | None
+    """What is replaced, exactly; None: the whole file, or with `is_added` nothing."""
+    new: str | None
+    """None: it is not known as a whole."""
+    is_all: bool = False
+    """Whether every occurrence is replaced, not the only one."""
+    is_lines: bool = False
+    """Whether the texts are whole lines, each with its line end, and the place is the first that matches, as in a patch."""
     is_added: bool = False
-    """Whether the text is appended."""
+    """Whether the new text is added at the end of the file."""
 
 
 @attrs.frozen
@@ -282,7 +285,8 @@ class Script:
 
     parts: tuple[Shown, ...] = ()
     """The parts of files that it prints, in order; empty if that is not all."""
-    written: tuple[Written, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """The changes of files, as far as they are certain to happen."""
     is_all: bool = False
     """Whether it has no other effects or output."""
 
@@ -304,14 +308,14 @@ def parsed(text: str, folder: str | None = "") -> Script:
     stages = [each for each in commands if each.literal]
     if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
         return NO_SCRIPT
-    written, parts = list[Written](), list[Shown]()
+    edits, parts = list[Edit](), list[Shown]()
     is_all, before, pipeline = bool(stages), "", list[Command]()
     for stage in stages:
         pipeline.append(stage)
         if stage.literal[0] == "cd":
             folder = _path_of(folder, stage.literal[-1])
         if before != "||":
-            written += _writes_of(stage, folder)
+            edits += _edits_of(stage, folder)
         if stage.end in {"|", "|&"}:
             continue
         if len(pipeline) == 1 and _is_silent(stage):
@@ -321,7 +325,12 @@ def parsed(text: str, folder: str | None = "") -> Script:
         else:
             is_all = False
         before, pipeline = stage.end, []
-    return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
+    return Script(tuple(parts) if is_all and not pipeline else (), tuple(edits), is_all=is_all)
+
+
+def name_of(path: str) -> str:
+    """The path in the form that `tool_target` gives."""
+    return " ".join(path.split())
 
 
 def _path_of(folder: str | None, word: str) -> str | None:
@@ -335,12 +344,12 @@ def _path_of(folder: str | None, word: str) -> str | None:
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
 
-def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
+def _edits_of(stage: Command, folder: str | None) -> Iterator[Edit]:
     first, *others = stage.literal
     if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
         text = _unquote(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
-            yield Written("", text, folder)
+            yield from patched(text, folder)
         return
     is_tee = first == "tee"
     word = others[-1] if is_tee and others else stage.target
@@ -348,7 +357,44 @@ def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
         is_added = stage.is_added or (is_tee and "-a" in others)
         text = stage.document if is_tee or first == "cat" else None
         if text is not None or not is_added:
-            yield Written(file, text, is_added=is_added)
+            yield Edit(file=name_of(file), old=None, new=text, is_added=is_added)
+
+
+_MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
+_UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
+_UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
+_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
+
+
+def patched(text: str, folder: str = "") -> Iterator[Edit]:
+    """The changes of a patch to the files in a folder, one for each hunk; of a file that is added or deleted, one."""
+    file, is_whole = "", False
+    old, new = list[str](), list[str]()
+
+    def hunk() -> Iterator[Edit]:
+        if file and (old or new or is_whole):
+            gone = None if is_whole else "".join(f"{line}\n" for line in old)
+            there = "".join(f"{line}\n" for line in new)
+            yield Edit(file=join(folder, file), old=gone, new=there, is_lines=True)
+
+    for line in text.removesuffix("\n").split("\n"):
+        header = _PATCHED.match(line)
+        if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
+            yield from hunk()
+            old, new = [], []
+        if header:
+            file, is_whole = name_of(header[2]), header[1] != "Update"
+        elif found := _MOVED.match(line):
+            yield Edit(file=join(folder, file), old=None, new="")
+            file = name_of(found[1])
+        elif found := _UNIFIED_NEW.match(line):
+            file, is_whole, old, new = name_of(found[1]), False, [], []
+        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
+            file = ""
+        elif file and not line.startswith(("@@", "*** ", "\\ ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]
+    yield from hunk()
 
 
 def _is_silent(stage: Command) -> bool:

@@ -37,10 +37,10 @@ from blocks import (
     text_of,
     words_of,
 )
-from render.summary._calls import Run, edits_of, name_of, outcome, shared_folder, telling_error
+from render.summary._calls import Run, edits_of, outcome, shared_folder, telling_error
 from render.summary._identifiers import one_line, searched, table
 from render.summary._prose import is_assent
-from render.summary._shell import Command, CommandLine, commands_in
+from render.summary._shell import Command, CommandLine, commands_in, name_of
 from render.view._view import Entry
 
 

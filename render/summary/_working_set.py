@@ -40,7 +40,6 @@ import attrs
 
 from blocks import Region, label_of, text_of
 from render.summary._calls import (
-    Edit,
     Row,
     Run,
     Stretch,
@@ -49,7 +48,7 @@ from render.summary._calls import (
     view_of,
     without_number,
 )
-from render.summary._shell import folder_of
+from render.summary._shell import Edit, folder_of
 from render.view._view import Entry
 
 # The copy of one file.
