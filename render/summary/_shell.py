@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
 from typing import Any, Final
@@ -132,7 +132,7 @@ _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
-    r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
     r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
 """What only changes how a command runs, with package managers' ways to run a program of a project."""
@@ -145,7 +145,7 @@ class Command:
     text: str = ""
     """Without redirections, on one line."""
     words: tuple[str, ...] = ()
-    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    """Without assignments and wrappers (`timeout 60`); the program without its folder, git without `-C folder`."""
     literal: list[str] = attrs.field(factory=list[str])
     """Its words as they are written, also the wrappers."""
     document: str | None = None
@@ -156,6 +156,18 @@ class Command:
     """Whether a redirection gives it an input."""
     end: str = ""
     """The operator after it."""
+
+    @property
+    def change(self) -> str:
+        """What it does to the files that it names: `moved`, `deleted`, `restored`, `edited`, `written`; empty: nothing."""
+        change = _CHANGE.match(" ".join(self.words))
+        return (change and change.lastgroup) or ""
+
+
+_CHANGE: Final = re.compile(
+    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
+    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate) )"
+)
 
 
 @lru_cache(maxsize=256)
@@ -168,7 +180,18 @@ def commands_in(script: str) -> tuple[Command, ...]:
         text = command.text = text.strip("(){} ") if text[:1] in {"(", "{"} else text
         words = [word.strip("'\"") for word in _WRAPPERS.sub("", text, count=1).split()]
         command.words = (basename(words[0]) or words[0], *words[1:]) if words else ()
+        if command.words[:1] == ("git",):
+            command.words = _given_to_git(command.literal)
     return tuple(each for each in commands if each.words and each.words[0] != "cd")
+
+
+def _given_to_git(literal: Iterable[str]) -> tuple[str, ...]:
+    """The words of a command as git is given them, a message as one word, without the options before the subcommand."""
+    words = [_unquote(word) for word in literal]
+    start = next((n for n, word in enumerate(words, 1) if basename(word) == "git"), len(words))
+    while (option := words[start : start + 1]) and option[0].startswith("-"):
+        start += 2 if option[0] in {"-C", "-c"} else 1
+    return ("git", *words[start:])
 
 
 def _read(script: str) -> tuple[list[Command], bool]:

@@ -250,24 +250,21 @@ def _by_arguments(run: Run) -> Iterator[_Edit]:
             yield _Edit(edit.file, made if re.search(r"\w", new) or not is_patch else "deleted")
 
 
-_IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
 _FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
 
 
 def _by_command(command: Command) -> Iterator[_Edit]:
     """The edits of a command that moves, deletes, restores or edits files in place."""
-    program, *others = command.words
-    if program == "git" and others[:1] and others[0] in {"rm", "mv", "restore", "checkout"}:
-        program, *others = others
-    files = [name_of(normpath(word)) for word in others if _FILE.fullmatch(word)]
-    if program == "mv" and files:
-        target = name_of(normpath(others[-1]))
+    words = command.words[1:] if command.change else ()
+    files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
+    if command.change == "moved" and files:
+        target = name_of(normpath(words[-1]))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield _Edit(new, f"moved from {file}", source=file)
-    elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
-        yield from (_Edit(file, "deleted" if program == "rm" else "restored") for file in files)
-    elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
+    elif command.change in {"deleted", "restored"}:
+        yield from (_Edit(file, command.change) for file in files)
+    elif command.change == "edited":
         yield from map(_Edit, files)
 
 

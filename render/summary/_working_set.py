@@ -260,7 +260,7 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
             change = edit if is_known else attrs.evolve(edit, new=None)
             _copy_of(edit.file, copies, folder).change(change, called, run.version)
         if run.kind != "write" and not run.script.is_all:
-            _doubt(text_of(run.call), run.kind, copies, run.version)
+            _doubt(run, copies)
     if is_known and (view := view_of(run)):
         _copy_of(view[0], copies, folder).show(view[1], called)
     return folder
@@ -269,26 +269,17 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
 # Calls that may change a file in a way that is not followed.
 
 
-_PIECE: Final = re.compile(r"&&|\|\||[;|\n]")
-_BEGIN: Final = r"^\s*[({]?\s*(?:(?:\w+=\S*|sudo|env|then|do|xargs|npx|bunx|uvx|(?:uv|poetry) run|python\d? -m|-\S+)\s+)*"
-"""The beginning of a command, with what may run it."""
-_GIT: Final = r"git(?:\s+-C\s+\S+|\s+-\S+)*\s+"
-_IN_PLACE: Final = r"(?:g?sed|perl|ruby)\b.*?\s(?:-\w*i|--in-place)"
-_CHANGING: Final = re.compile(
-    rf"{_BEGIN}(?:{_IN_PLACE}|(?:mv|cp|rm|ln|install|dd|truncate)\s|{_GIT}(?:checkout|restore|rm|mv)\s)"
-)
-"""Commands that change the files they name."""
 _REWRITING: Final = re.compile(
-    rf"{_BEGIN}(?:{_GIT}(?:(?:checkout|switch|restore|stash|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset\s+--hard)"
-    rf"|patch\b|find\b.*({_IN_PLACE})"
+    r"git (?:(?:checkout|switch|restore|stash|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
+    r"|patch\b|find\b.* (?:g?sed|perl|ruby) .*(?:-\w*i|--in-place)"
     r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
     r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
     r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
-    r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
+    r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b"
 )
 """Commands of git and formatters that may change any file, or if they name some, these."""
 _HARMLESS: Final = re.compile(
-    r"\s(?:checkout\s+-[bB]|switch\s+-[cC]|stash\s+(?:list|show)|--staged|--check)\b"
+    r" (?:checkout -[bB]|switch -[cC]|stash (?:list|show)|--staged|--check)\b"
 )
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
@@ -306,23 +297,29 @@ def _is_within(name: str, command: str) -> bool:
     )
 
 
-def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:
-    """Forget the files that a command names and changes; doubt those that it may change, and those that the call of an
-    unknown tool names."""
-    is_program = kind == "command" and _PROGRAM.search(text) and _WRITING.search(text)
-    is_whole = kind != "command" or is_program
-    for piece in [text] if is_whole else _PIECE.split(text):
-        is_changed = bool(is_program or (not is_whole and _CHANGING.search(piece)))
-        is_any = bool(not is_whole and _REWRITING.search(piece))
-        if not (is_whole or is_changed or is_any) or (not is_whole and _HARMLESS.search(piece)):
-            continue
-        is_any = is_any and not _FILE.search(piece)
+def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
+    """Forget the files that a call names and changes, as a program in a script does that writes; doubt those that it may
+    change, and those that the call of an unknown tool names."""
+    text = run.command.text if run.command else text_of(run.call)
+    is_program = bool(run.command and _PROGRAM.search(text) and _WRITING.search(text))
+    parts = [(text, is_program, False)]
+    if run.command and not is_program:
+        parts = [(c.text, bool(c.change), _rewrites(" ".join(c.words))) for c in run.commands]
+        parts = [part for part in parts if part[1] or part[2]]
+    for part, is_changed, is_rewritten in parts:
+        is_any = is_rewritten and not _FILE.search(part)
         for name, copy in copies.items():
-            is_named = basename(name) in piece or (is_changed and _is_within(name, piece))
+            is_named = basename(name) in part or (is_changed and _is_within(name, part))
             if is_named or is_any:
-                copy.doubt = version
-            if is_named and is_changed and copy.changed < version:  # else it wrote it as a whole
-                copy.stretches, copy.changed = [], version
+                copy.doubt = run.version
+            if (
+                is_named and is_changed and copy.changed < run.version
+            ):  # else it wrote it as a whole
+                copy.stretches, copy.changed = [], run.version
+
+
+def _rewrites(line: str) -> bool:
+    return bool(_REWRITING.match(line) and not _HARMLESS.search(line))
 
 
 # The regions that have room.

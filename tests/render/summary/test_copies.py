@@ -195,7 +195,8 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
     "command",
     [
         f"sed -i 's/a/b/' {FILE}",
-        f"git checkout -- {FILE}",
+        f"sed -i '' 's|a;|b|' {FILE}",
+        f"git -C /srv checkout -- {FILE}",
         f"cd x && mv {FILE} y.py",
         f"python3 - <<'EOF'\nfrom pathlib import Path\nPath('{FILE}').write_text('')\nEOF",
         f"make > {FILE}",
@@ -203,7 +204,7 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
         "rm -f 'src'/*.py src/*.py",
         "git checkout -- src",
     ],
-    ids=["sed", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
+    ids=["sed", "quoted", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
 )
 def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
     copies = followed((), runs_of([*READ, *ran(3, "bash", "", {"command": command})]).values(), 0)
@@ -239,8 +240,22 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
         "gh api x --jq '.[] | .patch' 2>&1",
         "gh pr create --body '- [x] `black .` was run'",
         "git fetch origin && gh pr list",
+        "cd src && python3 - <<'EOF'\nopen('other.txt', 'w').write('')\nEOF",
     ],
-    ids=["test", "diff", "branch", "grep", "wc", "other", "git", "base", "jq", "said", "fetch"],
+    ids=[
+        "test",
+        "diff",
+        "branch",
+        "grep",
+        "wc",
+        "other",
+        "git",
+        "base",
+        "jq",
+        "said",
+        "fetch",
+        "cd",
+    ],
 )
 def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
     log = [*READ, *ran(3, "bash", "1", {"command": command})]
