@@ -527,22 +527,24 @@ _ON: Final = re.compile(
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
 """What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
+_PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
 
 
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    words = {word for command in told for word in command.words}
+    verbs = {word for c in told for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
+    options = {word for c in told for word in c.words[2:]}
     text = run.text[:40_000] if told else ""
     made = COMMITTED.findall(text)
     for command in () if run.failed else told:
         if command.words[1:2] == ("reset",):
             old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
-    if not run.failed and not made and words & {"--amend", "rebase"}:
+    if not run.failed and not made and ("rebase" in verbs or "--amend" in options):
         # Their ids are others now, which a log may tell.
         old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
     for branch, number, subject in made:
-        known = old.commits[: -1 if "--amend" in words else None]
+        known = old.commits[: -1 if "--amend" in options else None]
         commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
         new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
@@ -553,14 +555,14 @@ def git_after(old: Repository, run: Run) -> Repository:
         found, seen = _LOGGED.findall(text), run.version
         logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
         old = replace(old, commits=_in_log(old.commits, logged))
-    names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
-    if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else ()
+    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
     if names:
         old = replace(old, branch=one_line(names[-1], 80))
-    if "push" in words and (pushed := _PUSHED.findall(text)):
+    if "push" in verbs and (pushed := _PUSHED.findall(text)):
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if words & {"pr", "mr"} and words & {"create", "edit", "merge"}:
+    if any(_PULLED.match(" ".join(command.words)) for command in told):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old

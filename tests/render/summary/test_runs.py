@@ -184,6 +184,27 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
     assert [c.hash for c in other] == ["1a2b3c4", "2b3c4d5"]
 
 
+def test_words_of_a_message_are_no_arguments() -> None:
+    made = repository_of(
+        *ran("a", "git commit -m One", "[main 1a2b3c4] One"),
+        *ran("b", "git commit -m 'Say what --amend, rebase and checkout do'", "* lint\n[main 2b3c4d5] Two"),
+    )  # fmt: skip
+    assert [c.hash for c in made.commits] == ["1a2b3c4", "2b3c4d5"]
+    assert made.branch == "main"
+    pushed = "To /srv/a.git\n   1a2b3c4..2b3c4d5  main -> main"
+    said = repository_of(*ran("a", "git commit -m 'push'\ngit diff", pushed))
+    assert said.pushed == ""
+
+
+def test_git_may_be_told_in_which_folder_it_is_to_work() -> None:
+    left = repository_of(
+        *ran("a", "git -C /srv/cart commit -m One", "[main 1a2b3c4] One"),
+        *ran("b", "git -C /srv/cart -c core.pager= commit -m Two", "[main 2b3c4d5] Two"),
+        *ran("c", "git -C /srv/cart reset --hard HEAD~1", "HEAD is now at 1a2b3c4 One"),
+    )
+    assert [c.hash for c in left.commits] == ["1a2b3c4"]
+
+
 @for_each(
     "command, answer, branch",
     [
@@ -195,6 +216,7 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
         ),
         ("git branch --show-current", "cart\n", "cart"),
         ("git checkout cart", "Already on 'cart'", "cart"),
+        ("gh pr checkout 7", "Switched to branch 'cart'", "cart"),
         ("git branch", "  main\n* cart\n", "cart"),
         ("git log --oneline | wc -l", "7", ""),
     ],
