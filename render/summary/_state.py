@@ -550,8 +550,7 @@ def git_after(old: Repository, run: Run) -> Repository:
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
     if run.failed or not told:
         return old
-    logs = [command for command in told if command.words[1:2] == ("log",)]
-    if len(logs) == 1 and all(map(_LOG.fullmatch, logs[0].words[2:])):
+    if _lists_newest(run.commands):
         found, seen = _LOGGED.findall(text), run.version
         logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
         old = replace(old, commits=_in_log(old.commits, logged))
@@ -568,10 +567,24 @@ def git_after(old: Repository, run: Run) -> Repository:
     return old
 
 
-_LOG: Final = re.compile(r"--oneline|--(?:no-)?decorate|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?")
+_LOG: Final = re.compile(
+    r"--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?"
+)
 """The words of a `git log` that lists the newest commits without a gap."""
-_LOGGED: Final = re.compile(r"^([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_LOGGED: Final = re.compile(
+    r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
+)
+"""A commit in a log: on one line, or with its author, date and message."""
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
+
+
+def _lists_newest(commands: Sequence[Command]) -> bool:
+    """Whether one of these commands lists the newest commits, and no other filters its output or lists some, too."""
+    logs = [n for n, command in enumerate(commands) if command.words[:2] == ("git", "log")]
+    if len(logs) != 1 or not all(map(_LOG.fullmatch, commands[logs[0]].words[2:])):
+        return False
+    following = commands[logs[0] + 1 :] if commands[logs[0]].end == "|" else ()
+    return not following or following[0].words[0] in {"head", "cat"}
 
 
 def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
@@ -585,12 +598,12 @@ def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Com
 
 
 def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
-    """The commits as a log lists them from the oldest known one on. What it does not list is gone, unless it ends there
-    and the missing commits are older."""
+    """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
+    HEAD. What it does not list is gone, unless it ends there and the missing commits are older."""
     subjects, known = [c.subject for c in logged], {c.subject: c.seen for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
-        return commits
+        return (*commits, *logged[:1])[-COMMITS_MAX:]
     last = subjects.index(commits[first].subject) + 1
     older = commits[:first] if last == len(logged) else ()
     newer = (replace(c, seen=known.get(c.subject, c.seen)) for c in logged[:last][::-1])

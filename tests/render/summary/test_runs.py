@@ -184,6 +184,29 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
     assert [c.hash for c in other] == ["1a2b3c4", "2b3c4d5"]
 
 
+@for_each(
+    "command, answer",
+    [
+        ("git log --oneline -1", "1a2b3c4 (HEAD -> main) One"),
+        ("git -C /srv log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git status --short && git log -2 --format='%h %s'", " M a.py\n1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git log -n 1", "commit 1a2b3c4d5e6f7a8b9c0d\nAuthor: Ann <a@x>\nDate:   Mon\n\n    One\n\n    commit 0a2b3c4 of it"),
+    ],
+)  # fmt: skip
+def test_a_log_tells_head(command: str, answer: str) -> None:
+    """Also where the session has made no commit, or HEAD is none of those that it has made."""
+    told = [(c.hash[:7], c.subject) for c in repository_of(*ran("a", command, answer)).commits]
+    assert told == [("1a2b3c4", "One")]
+    made = ran("b", "git commit -m Other", "[other 2b3c4d5] Other")
+    both = repository_of(*made, *ran("c", command, answer)).commits
+    assert [c.subject for c in both] == ["Other", "One"]
+
+
+@for_each("command", ["git log --oneline | grep One", "git log --oneline -- a.py", "git log --all"])
+def test_a_log_that_leaves_commits_out_tells_no_head(command: str) -> None:
+    assert repository_of(*ran("a", command, "1a2b3c4 One")).commits == ()
+
+
 def test_words_of_a_message_are_no_arguments() -> None:
     made = repository_of(
         *ran("a", "git commit -m One", "[main 1a2b3c4] One"),
