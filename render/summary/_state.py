@@ -416,17 +416,23 @@ def suite_of(command: Command) -> str:
 
 def _covers(command: str, old: CheckRecord) -> bool:
     """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed, or with others that name the tests that had."""
+    had failed, or with others that name the tests that had. How they are run, and what of it is shown, makes no difference."""
     if _selects(command, old):
         return True
-    ran, before = (
-        {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
-        for text in (command, old.command)
+    both = [commands_in(text) for text in (command, old.command)]
+    ran, before = ({suite_of(c) or " ".join(c.words[:2]) for c in each} for each in both)
+    words, words_before = (
+        [word for c in each for word in c.words if not _ASIDE.fullmatch(word)] for each in both
     )
     is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
-    words_max = len(old.command.split()) - bool(is_fault)
-    is_narrow = _suites(old.command) and len(command.split()) > words_max
-    return command == old.command or (before <= ran and not is_narrow)
+    is_narrow = _suites(old.command) and len(words) > len(words_before) - bool(is_fault)
+    return sorted(words) == sorted(words_before) or (before <= ran and not is_narrow)
+
+
+_ASIDE: Final = re.compile(
+    r"run|--|-[qsvx]+|-j\d*|--(?:quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+)
+"""Words of a command that do not say what is checked."""
 
 
 def _selects(command: str, old: CheckRecord) -> bool:

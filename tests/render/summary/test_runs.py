@@ -354,6 +354,28 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
     assert [c.command for c in after(*one, *whole).checks] == ["go test ./..."]
 
 
+@for_each(
+    "command, again",
+    [
+        ("ruff check .", ".venv/bin/ruff check --quiet ."),
+        ("npm run lint", "cd web && npm run lint --silent 2>&1 | tail -3"),
+        ("pnpm build", "CI=1 pnpm run build"),
+        ("pytest -q tests", "timeout 60 python3 -m pytest tests -vv"),
+        ("make -j8 test", "make test"),
+    ],
+)
+def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, again: str) -> None:
+    failed = tried("a", command, "Exit code 1\nerror: no", is_error=True)
+    check = check_of(*failed, *tried("b", again, "All checks passed!"))
+    assert check.result == "ok: All checks passed!"
+
+
+@for_each("again", ["ruff check src", "ruff check --select E .", "mypy ."])
+def test_a_run_of_something_else_leaves_the_one_that_failed(again: str) -> None:
+    failed = tried("a", "ruff check .", "Exit code 1\nerror: no", is_error=True)
+    assert len(after(*failed, *tried("b", again, "fine")).checks) == 2
+
+
 def test_a_check_that_did_not_run_says_nothing() -> None:
     assert after(*tried("a", "make test", "<tool_use_error>no", is_error=True)).checks == ()
 
