@@ -46,6 +46,12 @@ LETTERS_SHARE: Final = 0.8
 """A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
 
 _FENCES: Final = ("```", "~~~")
+_PARAGRAPH: Final = re.compile(
+    r"^[^\S\n]*(```|~~~).*(?:\n(?![^\S\n]*\1).*)*(?:\n.*)?"
+    r"|^(?=[^\n]*\S).*(?:\n(?=[^\n]*\S)(?![^\S\n]*(?:```|~~~)).*)*",
+    re.MULTILINE,
+)
+"""Code with its fences, or lines of which none is blank."""
 _BULLETS: Final = " \t-*+•>#0123456789.)"
 _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
@@ -128,8 +134,8 @@ def read_prose(text: str) -> tuple[Piece, ...]:
     """The pieces of a text, in order, without leads that lead to nothing."""
     found: list[Piece] = []
     for part in searched(text, TEXT_CHARACTERS):
-        for paragraph in _paragraphs(part.split("\n")):
-            found += _pieces(paragraph, len(found))
+        for paragraph in _PARAGRAPH.finditer(part):
+            found += _pieces(paragraph[0].split("\n"), len(found))
     return tuple(tidy(found))
 
 
@@ -148,27 +154,6 @@ def tidy(pieces: Sequence[Piece]) -> list[Piece]:
         following = attrs.evolve(piece, text=piece.text.rstrip(":： ")) if is_alone else piece
         kept.append(following)
     return kept[::-1]
-
-
-def _paragraphs(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Runs of lines without a blank one; code is a run of its own, with its fences."""
-    run: list[str] = []
-    fence = ""
-    for line in lines:
-        mark = line.strip()[:3]
-        if fence:
-            run.append(line)
-            if mark == fence:
-                yield run
-                run, fence = [], ""
-        elif mark in _FENCES or not mark:
-            if run:
-                yield run
-            run, fence = ([line], mark) if mark else ([], "")
-        else:
-            run.append(line)
-    if run:
-        yield run
 
 
 def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:

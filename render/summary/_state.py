@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from posixpath import basename, join, normpath, splitext
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import attrs
 from msgspec.structs import replace
@@ -197,33 +197,22 @@ SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compar
 """Folders whose files are not the work."""
 WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
-
-
-class _Edit(NamedTuple):
-    """One change of a file."""
-
-    file: str
-    how: str = ""
-    """As `FileChange.how`, or `restored`."""
-    line: str = ""
-    """What it replaced, in its most telling line."""
-    source: str = ""
-    """The file that it was before, if it was moved."""
+MOVED: Final = "moved from "
+"""How a file came to be that was another before, which follows."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
-        old = changes.pop(_path_among(edit.file, changes), None) or FileChange(path=edit.file)
-        if edit.source:
-            moved = changes.pop(_path_among(edit.source, changes), None)
+        old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
+        if edit.how.startswith(MOVED):
+            moved = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
             how = moved.how if moved and moved.how in WHOLE else edit.how
-            old = replace(moved or old, path=edit.file, how=how, seen=run.version)
-            changes[edit.file] = old
+            changes[edit.path] = replace(moved or old, path=edit.path, how=how, seen=run.version)
             continue
         is_own = old.how in WHOLE and edit.how == "deleted"
-        if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
+        if not (is_own or edit.how == "restored" or edit.path.startswith(SCRATCH)):
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
     left = list(changes.values())[-FILES_MAX:]
@@ -238,39 +227,39 @@ def _path_among(file: str, paths: Iterable[str]) -> str:
     return alike[0] if len(alike) == 1 else file
 
 
-def _by_arguments(run: Run) -> Iterator[_Edit]:
-    """The edits that a call's arguments show."""
+def _by_arguments(run: Run) -> Iterator[FileChange]:
+    """The changes that a call's arguments show, each with what it replaced in its most telling line."""
     is_patch = "*** Begin Patch" in str(run.call.input)
     made = "created" if "created" in run.text[:200].lower() else "written"
     for edit in edits_of(run):
         new = edit.new or ""
         if edit.old is not None or edit.is_added:
-            yield _Edit(edit.file, line=_difference(edit.old or "", new))
+            yield FileChange(path=edit.file, line=_difference(edit.old or "", new))
         else:
-            yield _Edit(edit.file, made if re.search(r"\w", new) or not is_patch else "deleted")
+            how = made if re.search(r"\w", new) or not is_patch else "deleted"
+            yield FileChange(path=edit.file, how=how)
 
 
 _FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
 
 
-def _by_command(command: Command) -> Iterator[_Edit]:
-    """The edits of a command that moves, deletes, restores or edits files in place."""
+def _by_command(command: Command) -> Iterator[FileChange]:
+    """The changes of a command that moves, deletes, restores or edits files in place."""
     words = command.words[1:] if command.change else ()
     files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
     if command.change == "moved" and files:
         target = name_of(normpath(words[-1]))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
-            yield _Edit(new, f"moved from {file}", source=file)
-    elif command.change in {"deleted", "restored"}:
-        yield from (_Edit(file, command.change) for file in files)
-    elif command.change == "edited":
-        yield from map(_Edit, files)
+            yield FileChange(path=new, how=f"{MOVED}{file}")
+    elif command.change in {"deleted", "restored", "edited"}:
+        how = command.change if command.change != "edited" else ""
+        yield from (FileChange(path=file, how=how) for file in files)
 
 
-def _change_with(change: FileChange, edit: _Edit, version: int) -> FileChange:
+def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
     """The change of a file with one more edit."""
-    path, edits = max(change.path, edit.file, key=len), change.edits + 1
+    path, edits = max(change.path, edit.path, key=len), change.edits + 1
     if edit.how == "deleted":
         return FileChange(path=path, edits=edits, seen=version, how="deleted")
     is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
