@@ -474,18 +474,41 @@ class Provider:
 #
 # The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
 # is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.
+#
+# Of the written part, what must be said of any session (the goal, the state, what the user demands) needs about a thousand
+# tokens; what was found and decided grows with the window, because a larger one is folded less often and holds more when it
+# is. The beginning of a split turn has a room of its own:
+#
+#     window      12,000   30,000   60,000   75,000 and more
+#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
+#     prefix         460      550      700       775 (200,000: 1,400)
+#
+# A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
+# updated holds the whole session, so it has more.
 
 
 PAGE_HALF: Final = 40_000
 """The window in which the page has half of `page_tokens`."""
 WORKING_MAX: Final = 24_000
 """The most tokens of the working set."""
+WRITTEN_BASE: Final = 1000
+WRITTEN_SHARE: Final = 1 / 15
+"""History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
+PREFIX_BASE: Final = 400
+PREFIX_SHARE: Final = 1 / 200
+"""The same for the beginning of a split turn, up to `Policy.prefix_tokens`."""
+LIMIT_SHARE: Final = 0.25
+"""The largest share of a small window that history may have; the prefix may have half of that."""
 
 
 @attrs.frozen(kw_only=True)
 class PageRoom:
-    """The token limits of the page's computed parts."""
+    """The token limits of the page's parts."""
 
+    history: int
+    """The written part: task, state, plan, and the lists."""
+    prefix: int
+    """The beginning of a split turn in it."""
     state: int
     """Where things stand."""
     found: int
@@ -495,9 +518,9 @@ class PageRoom:
     done: int
     """What was done."""
     told: int
-    """All that is read, together: what one of these parts leaves, another has."""
+    """All computed parts that are read, together: what one of these parts leaves, another has."""
     most: int
-    """All parts together, by the target."""
+    """All computed parts together, by the target."""
 
     @classmethod
     def of(
@@ -509,8 +532,13 @@ class PageRoom:
         page = policy.page_tokens * window / (window + PAGE_HALF)
         told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
         most = int(window) if most is None else max(most, 0)
+        written = int(LIMIT_SHARE * window)
+        history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), written)
+        prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), written // 2)
         factor = min((most if told_most is None else told_most) / max(told, 1), 1.0)
         return cls(
+            history=min(policy.summary_tokens, history),
+            prefix=min(policy.prefix_tokens, prefix),
             state=int(factor * policy.state_ratio * page),
             found=int(factor * policy.found_ratio * page),
             done=int(factor * policy.done_ratio * page),

@@ -350,22 +350,21 @@ def _joined_as(action: Action) -> str:
     return action.verb if action.verb in FILES and not action.outcome else ""
 
 
-def _joined_lines(actions: Sequence[Action]) -> Iterator[str]:
+def _joined_lines(actions: Sequence[Action]) -> list[str]:
     """Lines that each tell of several actions of one kind; parts of one file stand together."""
-    line, is_found = "", actions[0].outcome != NOTHING
+    lines, is_found = list[str](), actions[0].outcome != NOTHING
     for _, alike in groupby(actions, key=attrgetter("verb", "target")):
         some = list(alike)
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
         file = some[0].target if is_found else line_of(structs.replace(some[0], seen=0, outcome=""))
         runs = sum(action.runs for action in some) if is_found else 1
         told = f"{file} {parts}" if parts else f"{file} x{runs}" if runs > 1 else file
-        if line and len(line) + len(told) < LINE_MAX:
-            line += f"; {told}"
-            continue
-        if line:
-            yield line
-        line = f"{_label(some[0])}{some[0].verb if is_found else f'{NOTHING}:'} {told}"
-    yield line
+        if lines and len(lines[-1]) + len(told) < LINE_MAX:
+            lines[-1] += f"; {told}"
+        else:
+            verb = some[0].verb if is_found else f"{NOTHING}:"
+            lines.append(f"{_label(some[0])}{verb} {told}")
+    return lines
 
 
 def line_of(action: Action, folder: str = "") -> str:

@@ -6,7 +6,6 @@ never plain words.
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from string import ascii_letters
 
 LENGTH_MAX = 160
@@ -14,9 +13,6 @@ LENGTH_MAX = 160
 SEARCHED_MAX = 100_000
 """Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
 saw."""
-
-WORD_MAX = 240
-"""Longer words are not cached."""
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -72,18 +68,9 @@ def one_line(text: str, characters_max: int) -> str:
 
 def identifiers(text: str) -> set[str]:
     """The identifiers of a text; none contains white space."""
-    found = set[str]()
-    for word in set(text.split()):
-        if not (word.isalpha() and word[1:].islower()):
-            found |= _in_word(word) if len(word) <= WORD_MAX else _in_word.__wrapped__(word)
-    return found
-
-
-@lru_cache(maxsize=60_000)
-def _in_word(word: str) -> frozenset[str]:
-    """The identifiers of a text without white space. Most words occur again: in other texts, at the next compaction."""
-    names = (part.rstrip(".-:/") for token in _TOKEN.findall(word) for part in _parts(token))
-    return frozenset(filter(_is_rare, names))
+    tokens = (token for word in set(text.split()) for token in _TOKEN.findall(word))
+    names = (part.rstrip(".-:/") for token in tokens for part in _parts(token))
+    return set(filter(_is_rare, names))
 
 
 def _parts(token: str) -> Sequence[str]:

@@ -181,24 +181,22 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
             yield from _sentences(plain, block)
 
 
-def _whole_lines(paragraph: Sequence[str]) -> Iterator[str]:
+def _whole_lines(paragraph: Sequence[str]) -> list[str]:
     """The lines that say something; one that continues an item or a wrapped sentence is joined with it."""
-    whole = ""
+    wholes: list[str] = []
     for line in paragraph:
         plain = line.strip()
         if not _WORDED.search(plain) or _DIRECTIVE.fullmatch(plain):
             continue
         begins = _ITEM.match(line) or _is_heading(line) or plain.startswith("|")
+        whole = wholes[-1] if wholes else ""
         is_long = len(whole) >= WRAPPED_CHARACTERS and not _is_heading(whole)
         is_wrapped = is_long and whole.rstrip()[-1:] not in _MARKS
         if whole and not begins and (is_wrapped or (_ITEM.match(whole) and line[:2].isspace())):
-            whole = f"{whole} {plain}"
-            continue
-        if whole:
-            yield whole
-        whole = line
-    if whole:
-        yield whole
+            wholes[-1] = f"{whole} {plain}"
+        else:
+            wholes.append(line)
+    return wholes
 
 
 def _is_heading(line: str) -> bool:

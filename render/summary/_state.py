@@ -159,11 +159,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
 
 def is_plan(run: Run) -> bool:
     """Whether a call only changes the plan: it lists the steps, creates one, or says how one stands."""
-    arguments = run.call.input
-    said, is_named = _step(arguments), any(key in arguments for key in _ID_KEYS[1:])
-    is_new = run.kind == "other" and _CREATED.search(run.text[:200])
-    is_one = (is_named and _meaning(said.status)) or (said.text and is_new)
-    return bool(is_one) or any(map(_rows, arguments.values()))
+    is_named = any(key in run.call.input for key in _ID_KEYS[1:])
+    is_one = is_named and _meaning(_step(run.call.input).status)
+    return bool(is_one) or _steps_after((), run) is not None
 
 
 def _rows(value: Any) -> list[Step]:

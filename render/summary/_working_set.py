@@ -270,17 +270,15 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
 
 
 _REWRITING: Final = re.compile(
-    r"git (?:(?:checkout|switch|restore|stash|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
+    r"(?!.* --(?:staged|check)\b)(?:git (?:checkout(?! -[bB])|switch(?! -[cC])|stash(?! (?:list|show)\b))(?![-\w])"
+    r"|git (?:(?:restore|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
     r"|patch\b|find\b.* (?:g?sed|perl|ruby) .*(?:-\w*i|--in-place)"
     r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
     r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
     r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
-    r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b"
+    r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
 )
 """Commands of git and formatters that may change any file, or if they name some, these."""
-_HARMLESS: Final = re.compile(
-    r" (?:checkout -[bB]|switch -[cC]|stash (?:list|show)|--staged|--check)\b"
-)
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
 _PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)\b")
@@ -304,7 +302,8 @@ def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
     is_program = bool(run.command and _PROGRAM.search(text) and _WRITING.search(text))
     parts = [(text, is_program, False)]
     if run.command and not is_program:
-        parts = [(c.text, bool(c.change), _rewrites(" ".join(c.words))) for c in run.commands]
+        lines = [(c, _REWRITING.match(" ".join(c.words))) for c in run.commands]
+        parts = [(c.text, bool(c.change), bool(rewriting)) for c, rewriting in lines]
         parts = [part for part in parts if part[1] or part[2]]
     for part, is_changed, is_rewritten in parts:
         is_any = is_rewritten and not _FILE.search(part)
@@ -316,10 +315,6 @@ def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
                 is_named and is_changed and copy.changed < run.version
             ):  # else it wrote it as a whole
                 copy.stretches, copy.changed = [], run.version
-
-
-def _rewrites(line: str) -> bool:
-    return bool(_REWRITING.match(line) and not _HARMLESS.search(line))
 
 
 # The regions that have room.

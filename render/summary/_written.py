@@ -41,7 +41,7 @@ from blocks import (
     ToolOutcome,
     Work,
 )
-from render.policy._context import Context
+from render.policy._context import Context, PageRoom
 
 Item: TypeAlias = (
     str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord | NamedList
@@ -416,25 +416,6 @@ def _text(given: Any) -> str:
 #
 #     history   task, state, plan, and the lists
 #     prefix    turn context                          the beginning and the end of a split turn
-#
-# What must be said of any session (the goal, the state, what the user demands) needs about a thousand tokens; what was
-# found and decided grows with the window, because a larger one is folded less often and holds more when it is:
-#
-#     window      12,000   30,000   60,000   75,000 and more
-#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
-#     prefix         460      550      700       775 (200,000: 1,400)
-#
-# A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
-# updated holds the whole session, so it has more.
-
-WRITTEN_BASE: Final = 1000
-WRITTEN_SHARE: Final = 1 / 15
-"""History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
-PREFIX_BASE: Final = 400
-PREFIX_SHARE: Final = 1 / 200
-"""The same for the beginning of a split turn, up to `Policy.prefix_tokens`."""
-LIMIT_SHARE: Final = 0.25
-"""The largest share of a small window that history may have; the prefix may have half of that."""
 
 
 @attrs.frozen(kw_only=True)
@@ -449,15 +430,8 @@ class SummaryRoom:
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
         """The policy's limits, bounded by what the window needs and has."""
-        policy, window = context.policy, context.capacity
-        most = int(LIMIT_SHARE * window)
-        history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), most)
-        prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), most // 2)
-        return cls(
-            history=min(policy.summary_tokens, history),
-            prefix=min(policy.prefix_tokens, prefix),
-            count=context.counter.count,
-        )
+        room = PageRoom.of(context.policy, context.capacity)
+        return cls(history=room.history, prefix=room.prefix, count=context.counter.count)
 
     def size(self, item: Item) -> int:
         """Tokens of a list entry as it is shown."""
