@@ -69,7 +69,7 @@ from render.summary._identifiers import searched
 from render.summary._prose import is_prose_line
 from render.summary._state import advance, fitted
 from render.summary._state import text as state_text
-from render.summary._text import computed_sections, counted, format_summary
+from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import followed, oldest_of, shown_lines, working_set
 from render.summary._written import SummaryRoom, format_written, merge_summaries
@@ -497,16 +497,30 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     """The digest for a summary: the computed parts of its page, each within its room."""
     count = cache(context.counter.count)
     previous = view.compaction.event.summary if view.compaction else None
-    earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_spans(counted(earlier, fold.folded), room.done, count)
-    known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
-    again = len(known.intersection(block.covered_turn_ids))
-    digest = replace(digest, turns=digest.turns - again)
+    digest = fitted_spans(counted(previous, fold.folded), room.done, count)
     runs = runs_of((*fold.folded, *fold.kept))
     digest = _with_past(digest, fold, runs)
     digest = _fitted(digest, room, count, is_written=block.summary.complete)
     return _with_working_set(digest, fold, runs, room, count)
+
+
+def counted(previous: RangeSummary | None, folded: Sequence[Entry]) -> Digest:
+    """The digest so far, with how much is folded now and what was dropped without a summary. It goes on from the page before,
+    so it covers everything that is no longer visible; a turn that was split counts once."""
+    before = previous.digest if previous else Digest()
+    turns = {entry.block.turn for entry in folded}.difference(
+        previous.covered_turn_ids if previous else ()
+    )
+    dropped = [entry.dropped for entry in folded if entry.dropped and not entry.artifact]
+    return replace(
+        before,
+        blocks=before.blocks + len(folded),
+        turns=before.turns + len(turns),
+        rounds=before.rounds + len({entry.round for entry in folded if entry.round}),
+        compactions=before.compactions + 1,
+        dropped=tuple(dict.fromkeys((*before.dropped, *dropped))),
+    )
 
 
 def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Digest:

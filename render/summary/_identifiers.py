@@ -87,6 +87,4 @@ def _is_rare(term: str) -> bool:
         return LENGTH_MAX >= len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
     if not LENGTH_MAX >= len(term) >= 6:  # noqa: PLR2004 -- as are shorter names
         return False
-    if term.isidentifier() and "_" in term.strip("_"):  # the most common, decided without a search
-        return True
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)

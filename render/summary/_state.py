@@ -142,9 +142,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
             earlier = before if arguments.get("merge") is True else ()
             merged = {step.id or step.text: step for step in (*earlier, *rows)}
             return [step for step in merged.values() if _meaning(step.status) != GONE]
-    said, known = _step(arguments), [step.id for step in before if step.id]
-    if said.id in known and (said.text or _meaning(said.status)):
-        old = before[[step.id for step in before].index(said.id)]
+    said = _step(arguments)
+    old = next((step for step in before if step.id and step.id == said.id), None)
+    if old and (said.text or _meaning(said.status)):
         status = said.status if _meaning(said.status) else old.status
         new = replace(old, text=said.text or old.text, status=status)
         steps = [new if step is old else step for step in before]

@@ -451,12 +451,9 @@ def _rows(copy: Copy) -> Iterator[Row]:
 
 def _changed_around(rows: Sequence[Row]) -> list[int]:
     """For each row, the newest change within its surroundings; 0: none."""
-    changed = [0] * len(rows)
-    for index, row in enumerate(rows):
-        if row.edited:
-            first, end = max(index - SURROUNDINGS, 0), index + SURROUNDINGS + 1
-            changed[first:end] = [max(each, row.edited) for each in changed[first:end]]
-    return changed
+    edited = [row.edited for row in rows]
+    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(rows))
+    return [max(edited[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
 
 
 def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:

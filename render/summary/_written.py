@@ -337,11 +337,8 @@ def _entry(kind: _Kind, given: Any, old: Item | None = None) -> Item | None:
     says nothing."""
     main = next(iter(kind.fields))
     fields = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {main: given}
-    values: dict[str, Any] = {}
-    for name, target in kind.fields.items():
-        value = fields.get(name, fields.get(target))
-        if value is not None:
-            values[name] = value
+    known = {name: fields.get(name, fields.get(target)) for name, target in kind.fields.items()}
+    values = {name: value for name, value in known.items() if value is not None}
     if not values and old is None and len(fields) == 1:  # under whatever name
         values = {main: next(iter(fields.values()))}
     if kind.type is str:
