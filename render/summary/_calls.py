@@ -143,9 +143,8 @@ def _run(asked: Entry, call: ToolCall, answered: Entry | None) -> Run:
     result = answered.block if answered and isinstance(answered.block, ToolResult) else None
     envelope = result.envelope if result else None
     kind, target = tool_kind(call.name, call.input, envelope), tool_target(call.input, envelope)
-    text = ""
-    if answered and result and answered.original is None and not is_sealed(result):
-        text = text_of(result)
+    is_told = answered and result and answered.original is None and not is_sealed(result)
+    text = text_of(result) if result and is_told else ""
     is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
     status = status_of(result)
     is_bad = {"write": bool(_REFUSED.match(text)), "command": status not in WENT_WELL}

@@ -432,23 +432,18 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
     """The most telling for their length first, newer ones a little before; `findings` in log order."""
     last = max(len(findings) - 1, 1)
-    ranked = sorted(
-        (-density(each.text) * (1 + NEWER * index / last), -index)
-        for index, each in enumerate(findings)
-    )
-    return [findings[-index] for _, index in ranked]
+    newer = [1 + NEWER * index / last for index in range(len(findings))]
+    ranked = sorted(zip(findings, newer, strict=True), key=lambda e: density(e[0].text) * e[1])
+    return [finding for finding, _ in reversed(ranked)]
 
 
 def supersedes(later: str, earlier: str) -> bool:
     """Whether a statement says what an earlier one says, or that it was wrong."""
     known = _words(earlier)
-    share = TAKEN_BACK_SHARE if _takes_back(later) else REPEATED_SHARE
-    return len(known) >= WORDS_MIN and len(_words(later) & known) >= share * len(known)
-
-
-@lru_cache(maxsize=4096)
-def _takes_back(statement: str) -> bool:
-    return bool(_TAKES_BACK.search(statement))
+    shared = len(_words(later) & known) if len(known) >= WORDS_MIN else 0
+    if not shared or shared < TAKEN_BACK_SHARE * len(known):
+        return False
+    return shared >= REPEATED_SHARE * len(known) or bool(_TAKES_BACK.search(later))
 
 
 @lru_cache(maxsize=4096)
@@ -491,16 +486,11 @@ def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Find
     """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
     read it again."""
     for entry in entries:
-        run = runs.get(entry.pair)
-        told = list[tuple[str, str]]()
-        if (
-            isinstance(entry.block, ToolResult)
-            and run
-            and not (run.is_hidden or entry.block.is_error)
-        ):
-            told = [_answer(run.call, entry.block)]
+        told: Iterator[tuple[str, str]] = iter(())
+        if isinstance(entry.block, ToolResult) and (run := runs.get(entry.pair)):
+            told = _answered(run)
         elif isinstance(entry.block, (UserAttachment, *_SAID)):
-            told = [*_notified(text_of(entry.block))]
+            told = _notified(text_of(entry.block))
         for report, source in told:
             if condensed := _outline(report):
                 yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
@@ -518,14 +508,14 @@ def is_delegated(call: ToolCall) -> bool:
     return call.name.lower() in REPORTING_TOOLS or bool(REPORTING_KEYS & call.input.keys())
 
 
-def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
-    """The report in a result and what was asked for; empty if it is none."""
-    if not is_delegated(call):
-        return "", ""
-    told = without_reminders(text_of(result))
-    start, end = output_of(told)
-    tasks = (value for value in call.input.values() if isinstance(value, str) and " " in value)
-    return _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), min(tasks, key=len, default=call.name)
+def _answered(run: Run) -> Iterator[tuple[str, str]]:
+    """The report in a result, with what was asked for."""
+    if is_delegated(run.call) and not (run.is_hidden or run.is_error):
+        told, values = without_reminders(run.whole), run.call.input.values()
+        start, end = output_of(told)
+        tasks = (value for value in values if isinstance(value, str) and " " in value)
+        task = min(tasks, key=len, default=run.call.name)
+        yield _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), task
 
 
 def _texts_in(told: str) -> str:

@@ -39,8 +39,6 @@ COLON_LEVEL: Final = 1
 """The level of a lead that ends in a colon; headings, level 0, may stand before one."""
 CUT_MIN: Final = 0.5
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
-KNOWN: Final = 512
-"""Number of texts whose pieces are cached."""
 LETTERS_MIN: Final = 12
 LETTERS_SHARE: Final = 0.8
 """A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
@@ -129,7 +127,7 @@ def text_of_pieces(pieces: Iterable[Piece]) -> str:
     return "\n".join(lines)
 
 
-@lru_cache(maxsize=KNOWN)
+@lru_cache(maxsize=512)
 def read_prose(text: str) -> tuple[Piece, ...]:
     """The pieces of a text, in order, without leads that lead to nothing."""
     found: list[Piece] = []

@@ -526,9 +526,11 @@ _PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
+    if not told:
+        return old
     verbs = {word for c in told for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
     options = {word for c in told for word in c.words[2:]}
-    text = run.text[:40_000] if told else ""
+    text = run.text[:40_000]
     made = COMMITTED.findall(text)
     for command in () if run.failed else told:
         if command.words[1:2] == ("reset",):
@@ -541,7 +543,7 @@ def git_after(old: Repository, run: Run) -> Repository:
         commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
         new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
-    if run.failed or not told:
+    if run.failed:
         return old
     if _lists_newest(run.commands):
         found, seen = _LOGGED.findall(text), run.version

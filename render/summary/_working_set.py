@@ -56,8 +56,6 @@ from render.view._view import Entry
 
 _TELLING: Final = 12
 """A line of this many characters, without white space around it, hardly occurs twice in a file."""
-_LOOKING: Final = frozenset({"read", "search", "web"})
-"""Kinds of calls that change no file."""
 
 
 @attrs.define(eq=False)
@@ -218,7 +216,8 @@ def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dic
     answered = sorted((run for run in runs if run.version), key=attrgetter("version"))
     for is_covered in (True, False):
         for run in (each for each in answered if (each.version <= since) is is_covered):
-            folder = _follow(run, copies, folder)
+            folder = folder_of(run.call.input) or folder
+            _follow(run, copies, folder)
         if is_covered:
             _recall(previous, copies)
     return copies
@@ -251,11 +250,10 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy.show(stretches, copy.changed)
 
 
-def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
-    """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
-    folder, called = folder_of(run.call.input) or folder, run.asked.version
-    is_known = not (run.is_error or run.is_hidden)
-    if run.kind not in _LOOKING:
+def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
+    """Follow one call with its result; `folder` is the one that a call named last."""
+    is_known, called = not (run.is_error or run.is_hidden), run.asked.version
+    if run.kind not in {"read", "search", "web"}:  # these change no file
         for edit in () if run.is_error and run.kind != "command" else edits_of(run):
             change = edit if is_known else attrs.evolve(edit, new=None)
             _copy_of(edit.file, copies, folder).change(change, called, run.version)
@@ -263,7 +261,6 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> str:
             _doubt(run, copies)
     if is_known and (view := view_of(run)):
         _copy_of(view[0], copies, folder).show(view[1], called)
-    return folder
 
 
 # Calls that may change a file in a way that is not followed.

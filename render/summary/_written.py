@@ -224,20 +224,16 @@ class _Pages:
             elif entry and name.startswith(letter) and "." not in name:
                 yield entry
 
-    def named(self, given: Any, where: str) -> Iterator[tuple[str, Item, Mapping[str, Any]]]:
+    def named(self, given: Any) -> Iterator[tuple[str, Item, Mapping[str, Any]]]:
         """The objects in a list that name an entry by its id, which may stand for such an object, and these entries."""
         for each in _many(given):
-            fields = cast("Any", {"id": each} if isinstance(each, str) else each)
-            if not isinstance(fields, dict):
-                self.notices.append(f"`{where}`: {_text(each)[:20]!r} is no object with an id")
-                continue
-            known = cast("Mapping[str, Any]", fields)
-            name = str(known.get("id"))[:40]
+            fields = cast("Mapping[str, Any]", each if isinstance(each, dict) else {"id": each})
+            name = str(fields.get("id"))[:40]
             key = re.sub(r"\A\W+|\W+\Z", "", name).lower()
             if key not in self.entries:
                 self.notices.append(f"there is no entry {name!r}")
             elif (entry := self.entries[key]) is not None:
-                yield key, entry, known
+                yield key, entry, fields
 
     def say(self, update: Mapping[str, Any]) -> None:
         """Take over the texts; the goal is never emptied."""
@@ -305,9 +301,9 @@ def updated(
     """
     pages = _Pages.of(before)
     pages.say(update)
-    for each in pages.named(update.get("change"), "change"):
+    for each in pages.named(update.get("change")):
         pages.change(*each)
-    for each in pages.named(update.get("close"), "close"):
+    for each in pages.named(update.get("close")):
         pages.close(*each)
     inside = update.get("add")
     added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
@@ -343,7 +339,11 @@ def _entry(kind: _Kind, given: Any, old: Item | None = None) -> Item | None:
         values = {main: next(iter(fields.values()))}
     if kind.type is str:
         return _in_one_text(values, kind, old)
-    return _in_fields(values, kind, old)
+    parts = {kind.fields[name]: _value(name, value) for name, value in values.items()}
+    if old is None:
+        entry: Item | None = kind.type(**parts) if parts.get(kind.fields[main]) else None
+        return entry
+    return structs.replace(cast("Any", old), **parts) if parts else None
 
 
 def _in_one_text(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> str | None:
@@ -365,17 +365,6 @@ def _parts(text: str, kind: _Kind) -> dict[str, str]:
         if mark and tail.endswith((")", "…")):
             parts = {main: head, name: tail.removesuffix(")")}
     return {name: part for name, part in parts.items() if part}
-
-
-def _in_fields(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> Item | None:
-    fields = {kind.fields[name]: _value(name, value) for name, value in values.items()}
-    if old is not None:
-        changed: Item = structs.replace(cast("Any", old), **fields)
-        return changed if fields else None
-    if not fields.get(next(iter(kind.fields.values()))):
-        return None
-    entry: Item = kind.type(**fields)
-    return entry
 
 
 def _value(name: str, given: Any) -> Any:
