@@ -212,8 +212,8 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        shown: Literal["look", "end"] = "look" if only_looks else "end"
-        said = tests or (_short(output, shown) if run.version else status)
+        shown = _short(output, "look" if only_looks else "end") if run.version else status
+        said = tests or shown
     line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)

@@ -131,11 +131,10 @@ _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 def runs_of(entries: Sequence[Entry]) -> dict[str, Run]:
     """The calls in these entries, each with what its result tells if that is among them, by the id that joins the two."""
     results = {entry.pair: entry for entry in entries if isinstance(entry.block, ToolResult)}
-    calls = ((entry, entry.source) for entry in entries)
     return {
         entry.pair: _run(entry, call, results.get(entry.pair))
-        for entry, call in calls
-        if isinstance(call, ToolCall)
+        for entry in entries
+        if isinstance(call := entry.source, ToolCall)
     }
 
 
@@ -276,15 +275,14 @@ _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cache
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
-_MEANT: Final = (
-    ("fail", "failed"),
-    ("err", "errors"),
-    ("pass", "passed"),
-    ("skip", "skipped"),
-    ("ign", "skipped"),
-)
-"""The beginnings of runners' words, and the words used here."""
-_SAID: Final = ("failed", "errors", "passed", "skipped")
+_MEANT: Final = {
+    "fail": "failed",
+    "err": "errors",
+    "pass": "passed",
+    "skip": "skipped",
+    "ign": "skipped",
+}
+"""By the beginnings of runners' words: the words used here, in the order in which they are told."""
 
 
 def outcome(output: str) -> str:
@@ -293,7 +291,9 @@ def outcome(output: str) -> str:
     for line in _LINES:
         for found in line.finditer(text):
             counts += _counted(found)
-    if told := ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word]):
+    if told := ", ".join(
+        f"{counts[word]} {word}" for word in dict.fromkeys(_MEANT.values()) if counts[word]
+    ):
         return told
     packages = _PACKAGE.findall(text)
     failed = packages.count("FAIL")
@@ -309,7 +309,7 @@ def _counted(found: re.Match[str]) -> Counter[str]:
     pairs += [("failed", said.get("failed") or "0")]
     counts = Counter[str]()
     for word, number in pairs:
-        for start, meant in _MEANT:
+        for start, meant in _MEANT.items():
             if word.lower().startswith(start):
                 counts[meant] += int(number)
     if said.get("total"):

@@ -26,7 +26,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -181,16 +181,13 @@ def _told(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> It
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
     for entry in entries:
-        stretches = turns.setdefault(entry.block.turn, [[]])
+        block, stretches = entry.block, turns.setdefault(entry.block.turn, [[]])
         before = stretches[-1][-1].block if stretches[-1] else None
-        is_woken = isinstance(entry.block, UserAttachment) and isinstance(
-            before, AssistantCompletion
-        )
-        if isinstance(entry.block, _SAID) or is_woken:
+        is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
+        is_text = isinstance(block, AssistantCompletion) and block.text.strip()
+        if isinstance(block, _SAID) or is_woken:
             stretches.append([])
-        elif isinstance(entry.block, ToolCall) or (
-            isinstance(entry.block, AssistantCompletion) and entry.block.text.strip()
-        ):
+        elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
     for turn, stretches in turns.items():
         for number, said in enumerate(stretches, 1):
@@ -529,15 +526,12 @@ def _texts_in(told: str) -> str:
 
 def _outline(told: str) -> str:
     """The headings and lists of a text, and the first sentence of each paragraph."""
-    kept: list[Piece] = []
-    length, block = 0, -1
-    for piece in read_prose(told):
-        is_first = piece.form != "sentence" or piece.block != block
-        length, block = length + is_first * len(piece.text), piece.block
-        if length > GIVEN_CHARACTERS:
-            break
-        kept += [piece] if is_first else []
-    return text_of_pieces(tidy(kept))
+    pieces = read_prose(told)
+    blocks = [-1, *(piece.block for piece in pieces)]
+    pairs = zip(pieces, blocks, strict=False)
+    first = [piece for piece, before in pairs if piece.form != "sentence" or piece.block != before]
+    sizes = accumulate(len(piece.text) for piece in first)
+    return text_of_pieces(tidy(first[: sum(size <= GIVEN_CHARACTERS for size in sizes)]))
 
 
 # By turn: the text.

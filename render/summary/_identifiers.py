@@ -24,7 +24,6 @@ _COLON = r":(?://|\\)"
 # with `_WORD`.
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
-    r"[A-Za-z_][A-Za-z0-9_]{5,}+(?![\w.@~+/:-])|"  # a name alone: the most common, so it is tried first
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
     r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
@@ -42,7 +41,6 @@ _WORD = re.compile(
     rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
     r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
 )
-_LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
@@ -77,7 +75,7 @@ def _parts(token: str) -> Sequence[str]:
     """The parts of a token that may be identifiers."""
     if ":\\" in token:
         return _WINDOWS.split(token, 1)
-    if "/" in token or ("." in token and token[0] in _LETTERS):
+    if "/" in token or ("." in token and token[0] in f"_{ascii_letters}"):
         return (token,)
     return _WORD.findall(token)
 

@@ -18,7 +18,7 @@ import attrs
 
 
 COMMAND_MAX: Final = 20_000
-"""Characters of a command that are looked at."""
+"""Characters of a command that are looked at; where it is divided, without here-documents."""
 LIMITS_MAX: Final = 300
 """Characters at its end in which it may limit its output."""
 _LIMITS: Final = re.compile(
@@ -116,8 +116,6 @@ def without_middle(text: str, characters_max: int) -> str:
 # `cd web && npm test 2>&1 | tail -20`. No script is too unusual for that.
 
 
-DIVIDED_MAX: Final = 20_000
-"""Characters of a script that are divided, without here-documents."""
 _TOKEN: Final = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
@@ -173,7 +171,7 @@ _CHANGE: Final = re.compile(
 @lru_cache(maxsize=256)
 def commands_in(script: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
-    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:DIVIDED_MAX]
+    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
     commands, _ = _read(f"{short}\n")
     for command in commands:
         text = " ".join(command.text.split())

@@ -136,25 +136,23 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
     if run.failed or run.kind in {"write", "command", "web"}:
         return None
-    arguments = run.call.input
-    for value in arguments.values():
-        if rows := _rows(value):
-            earlier = before if arguments.get("merge") is True else ()
-            merged = {step.id or step.text: step for step in (*earlier, *rows)}
-            return [step for step in merged.values() if _meaning(step.status) != GONE]
-    said = _step(arguments)
+    arguments, said = run.call.input, _step(run.call.input)
     old = next((step for step in before if step.id and step.id == said.id), None)
-    if old and (said.text or _meaning(said.status)):
+    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
+    if rows := next(filter(None, map(_rows, arguments.values())), None):
+        earlier = before if arguments.get("merge") is True else ()
+        steps = [*{step.id or step.text: step for step in (*earlier, *rows)}.values()]
+    elif old and (said.text or _meaning(said.status)):
         status = said.status if _meaning(said.status) else old.status
         new = replace(old, text=said.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
-        return [step for step in steps if _meaning(step.status) != GONE]
-    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
-    if not created:
+    elif created:
+        is_over = all(_meaning(step.status) == DONE for step in before)
+        new = replace(said, id=created[1], status=said.status or "pending")
+        steps = [*(() if is_over else before), new]
+    else:
         return None
-    is_over = all(_meaning(step.status) == DONE for step in before)
-    new = replace(said, id=created[1], status=said.status or "pending")
-    return [*(() if is_over else before), new]
+    return [step for step in steps if _meaning(step.status) != GONE]
 
 
 def is_plan(run: Run) -> bool:

@@ -39,15 +39,7 @@ from typing import Final, NamedTuple, TypeAlias
 import attrs
 
 from blocks import Region, label_of, text_of
-from render.summary._calls import (
-    Row,
-    Run,
-    Stretch,
-    edits_of,
-    joined,
-    view_of,
-    without_number,
-)
+from render.summary._calls import Row, Run, Stretch, edits_of, joined, view_of, without_number
 from render.summary._shell import Edit, folder_of
 from render.view._view import Entry
 
@@ -285,11 +277,9 @@ _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|
 def _is_within(name: str, command: str) -> bool:
     """Whether a command names a folder of the file, or a pattern that matches it."""
     words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
-    patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
-    file = f"/{name}"
-    return any(
-        fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns
-    )
+    named = [word for word in words if re.search(r"\w", word)]
+    patterns = (f"*/{word}{end}" for word in named for end in ("", "/*"))
+    return any(fnmatchcase(f"/{name}", pattern) for pattern in patterns)
 
 
 def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:

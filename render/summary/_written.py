@@ -268,14 +268,11 @@ class _Pages:
         self.uses += 1
         outcome = _text(given.get("outcome") or given.get("resolution") or given.get("reason"))
         self.entries[name] = None
-        match old:
-            case OpenItem() if outcome:
-                work = Work(component=old.item, action=DONE, description=outcome)
-                self.append(_KINDS["completed"].letter, work)
-            case ErrorRecord(resolution="") if outcome:
-                self.entries[name] = structs.replace(old, resolution=outcome)
-            case _:
-                pass
+        if isinstance(old, OpenItem) and outcome:
+            work = Work(component=old.item, action=DONE, description=outcome)
+            self.append(_KINDS["completed"].letter, work)
+        elif isinstance(old, ErrorRecord) and outcome and not old.resolution:
+            self.entries[name] = structs.replace(old, resolution=outcome)
 
     def add(self, kind: _Kind, given: Any, name: str) -> None:
         """Add the entries that are given for a list."""
