@@ -139,9 +139,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     arguments, said = run.call.input, _step(run.call.input)
     old = next((step for step in before if step.id and step.id == said.id), None)
     created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
-    if rows := next(filter(None, map(_rows, arguments.values())), None):
+    if lists := [rows for value in arguments.values() if (rows := _rows(value))]:
         earlier = before if arguments.get("merge") is True else ()
-        steps = [*{step.id or step.text: step for step in (*earlier, *rows)}.values()]
+        steps = [*{step.id or step.text: step for step in (*earlier, *lists[0])}.values()]
     elif old and (said.text or _meaning(said.status)):
         status = said.status if _meaning(said.status) else old.status
         new = replace(old, text=said.text or old.text, status=status)
@@ -244,7 +244,7 @@ def _by_command(command: Command) -> Iterator[FileChange]:
     words = command.words[1:] if command.change else ()
     files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
     if command.change == "moved" and files:
-        target = name_of(normpath(words[-1]))
+        target = name_of(normpath(command.words[-1]))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
