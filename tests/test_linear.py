@@ -11,7 +11,7 @@ from blocks import artifact_ids_in, written_paths
 from persistence.search._index import is_needle
 from render import overflow_of
 from render.summary._identifiers import identifiers
-from render.summary._quote import quoted
+from render.view._view import quoted
 from tests._table import for_each
 from timeline import Timeline
 from timeline.replay._recall import rare_names

@@ -24,7 +24,7 @@ to it while the turn runs; when the turn has ended, its context becomes history.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -57,24 +57,23 @@ from blocks import (
     words_of,
 )
 from blocks.formats import appended_texts
-from render.policy._context import Context
-from render.policy._policy import PageRoom
+from render.policy._context import Context, PageRoom
 from render.stages._budget import account, target_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _findings
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
 from render.summary._actions import text_of_actions
+from render.summary._calls import Run, runs_of
 from render.summary._identifiers import identifiers, searched
 from render.summary._prose import is_prose_line
-from render.summary._quote import quoted
 from render.summary._state import advance, fitted
 from render.summary._state import text as state_text
-from render.summary._text import computed_sections, counted, format_summary
+from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import followed, oldest_of, shown_lines, working_set
 from render.summary._written import SummaryRoom, format_written, merge_summaries
-from render.view._view import Entry, Place, View
+from render.view._view import Entry, Place, View, quoted
 
 if TYPE_CHECKING:
     from render.compaction._range import FoldRange
@@ -498,39 +497,52 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     """The digest for a summary: the computed parts of its page, each within its room."""
     count = cache(context.counter.count)
     previous = view.compaction.event.summary if view.compaction else None
-    earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_spans(counted(earlier, fold.folded), room.done, count)
-    known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
-    again = len(known.intersection(block.covered_turn_ids))
-    digest = replace(digest, turns=digest.turns - again)
-    digest = _fitted(_with_past(digest, fold), fold, room, count, is_written=block.summary.complete)
-    return _with_working_set(digest, fold, room, count)
+    digest = fitted_spans(counted(previous, fold.folded), room.done, count)
+    runs = runs_of((*fold.folded, *fold.kept))
+    digest = _with_past(digest, fold, runs)
+    digest = _fitted(digest, room, count, is_written=block.summary.complete)
+    return _with_working_set(digest, fold, runs, room, count)
 
 
-def _with_past(digest: Digest, fold: FoldRange) -> Digest:
-    """The digest with all that was found and done in what is folded."""
+def counted(previous: RangeSummary | None, folded: Sequence[Entry]) -> Digest:
+    """The digest so far, with how much is folded now and what was dropped without a summary. It goes on from the page before,
+    so it covers everything that is no longer visible; a turn that was split counts once."""
+    before = previous.digest if previous else Digest()
+    turns = {entry.block.turn for entry in folded}.difference(
+        previous.covered_turn_ids if previous else ()
+    )
+    dropped = [entry.dropped for entry in folded if entry.dropped and not entry.artifact]
+    return replace(
+        before,
+        blocks=before.blocks + len(folded),
+        turns=before.turns + len(turns),
+        rounds=before.rounds + len({entry.round for entry in folded if entry.round}),
+        compactions=before.compactions + 1,
+        dropped=tuple(dict.fromkeys((*before.dropped, *dropped))),
+    )
+
+
+def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Digest:
+    """The digest with how things stand after everything that is folded or kept, and with all that was found and done in
+    what is folded."""
     folded = [entry for entry in fold.folded if not entry.standing]
-    running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
-    actions = advance_actions(digest.actions, folded, digest.progress.processes)
-    return replace(digest, findings=findings, actions=actions)
+    new = [entry for entry in (*fold.folded, *fold.kept) if entry.version > digest.seen]
+    turn, cut = fold.kept[0].block.turn, _no_longer_whole(fold)
+    return replace(
+        digest,
+        progress=advance(digest.progress, new, runs),
+        findings=_findings.advance(digest.findings, folded, runs, turn, cut),
+        actions=advance_actions(digest.actions, folded, runs, digest.progress.processes),
+    )
 
 
 def _fitted(
-    digest: Digest,
-    fold: FoldRange,
-    room: PageRoom,
-    count: Callable[[str], int],
-    *,
-    is_written: bool,
+    digest: Digest, room: PageRoom, count: Callable[[str], int], *, is_written: bool
 ) -> Digest:
-    """The digest with how things stand after everything that is folded or kept, and with as much of the past as there is
-    room for. What one part leaves of its room, another has; beside the findings of a model, reports alone have a share."""
-    at_hand = (*fold.folded, *fold.kept)
-    new = [entry for entry in at_hand if entry.version > digest.seen]
-    before = [entry for entry in at_hand if entry.version <= digest.seen]
-    progress = fitted(advance(digest.progress, new, before), room.state, count)
+    """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
+    another has; beside the findings of a model, reports alone have a share."""
+    progress = fitted(digest.progress, room.state, count)
     told = room.told - count(state_text(progress))
     actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
     most = told - count(text_of_actions(actions)) if room.found else 0
@@ -545,11 +557,15 @@ def _fitted(
 
 
 def _with_working_set(
-    digest: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
+    digest: Digest,
+    fold: FoldRange,
+    runs: Mapping[str, Run],
+    room: PageRoom,
+    count: Callable[[str], int],
 ) -> Digest:
     """The digest with the files that are being worked on."""
     at_hand = (*fold.folded, *fold.kept)
-    copies = followed(digest.regions, at_hand, digest.seen)
+    copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
     told = sum(count(text) for _, text in computed_sections(digest) if text)
     working = room.working_beside(told)

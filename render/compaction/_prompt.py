@@ -45,7 +45,6 @@ from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._visibility import cut_text
 from render.summary._identifiers import one_line
-from render.summary._quote import quoted
 from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import (
     SummaryRoom,
@@ -55,7 +54,7 @@ from render.summary._written import (
     report_history,
     updated,
 )
-from render.view._view import Entry, Group, GroupMemo, Json, View
+from render.view._view import Entry, Group, GroupMemo, Json, View, quoted
 
 PROMPT_VERSION: Final = "2026-11-7"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""

@@ -4,12 +4,14 @@
 
 What is special about an API stays in its folder in `render/providers`, which has a row in the table there. No stage,
 rung or budget names a provider; all use `Context.provider`.
+
+What the policy gives to each part of a page in a window of some size is here, too.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import attrs
 from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
@@ -457,6 +459,102 @@ class Provider:
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"
+
+
+# The room of each part of the page, in any window.
+#
+# A part that is read needs room for what there is to say, not a share of the window: nobody reads half a million tokens
+# of a handover. In a small window it must leave room for the work. So the page has a share of a small window, and its size levels
+# off in a large one:
+#
+#     page(window) = page_tokens * window / (window + PAGE_HALF)
+#
+#     window      20,000   30,000   60,000   200,000   1,000,000
+#     page         6,670    8,570   12,000    16,670      19,230      with the default of 20,000
+#
+# The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
+# is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.
+#
+# Of the written part, what must be said of any session (the goal, the state, what the user demands) needs about a thousand
+# tokens; what was found and decided grows with the window, because a larger one is folded less often and holds more when it
+# is. The beginning of a split turn has a room of its own:
+#
+#     window      12,000   30,000   60,000   75,000 and more
+#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
+#     prefix         460      550      700       775 (200,000: 1,400)
+#
+# A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
+# updated holds the whole session, so it has more.
+
+
+PAGE_HALF: Final = 40_000
+"""The window in which the page has half of `page_tokens`."""
+WORKING_MAX: Final = 24_000
+"""The most tokens of the working set."""
+WRITTEN_BASE: Final = 1000
+WRITTEN_SHARE: Final = 1 / 15
+"""History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
+PREFIX_BASE: Final = 400
+PREFIX_SHARE: Final = 1 / 200
+"""The same for the beginning of a split turn, up to `Policy.prefix_tokens`."""
+LIMIT_SHARE: Final = 0.25
+"""The largest share of a small window that history may have; the prefix may have half of that."""
+
+
+@attrs.frozen(kw_only=True)
+class PageRoom:
+    """The token limits of the page's parts."""
+
+    history: int
+    """The written part: task, state, plan, and the lists."""
+    prefix: int
+    """The beginning of a split turn in it."""
+    state: int
+    """Where things stand."""
+    found: int
+    """What was found and decided."""
+    working: int
+    """The working set."""
+    done: int
+    """What was done."""
+    told: int
+    """All computed parts that are read, together: what one of these parts leaves, another has."""
+    most: int
+    """All computed parts together, by the target."""
+
+    @classmethod
+    def of(
+        cls, policy: Policy, window: int, most: int | None = None, told_most: int | None = None
+    ) -> "PageRoom":
+        """The rooms by the policy, in at most `most` tokens together, and `told_most` of what is read. That keeps its room as
+        long as it fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
+        window = max(window, 1)
+        page = policy.page_tokens * window / (window + PAGE_HALF)
+        told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
+        most = int(window) if most is None else max(most, 0)
+        written = int(LIMIT_SHARE * window)
+        history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), written)
+        prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), written // 2)
+        factor = min((most if told_most is None else told_most) / max(told, 1), 1.0)
+        return cls(
+            history=min(policy.summary_tokens, history),
+            prefix=min(policy.prefix_tokens, prefix),
+            state=int(factor * policy.state_ratio * page),
+            found=int(factor * policy.found_ratio * page),
+            done=int(factor * policy.done_ratio * page),
+            told=int(factor * told),
+            working=int(min(policy.working_ratio * window, WORKING_MAX)),
+            most=most,
+        )
+
+    def working_beside(self, tokens: int) -> int:
+        """The room of the working set beside so many tokens that are told."""
+        return max(min(self.working, self.most - tokens), 0)
+
+    @property
+    def whole(self) -> int:
+        """The page if every part fills its room."""
+        return self.told + self.working
 
 
 # The context.

@@ -49,8 +49,7 @@ from blocks import (
 )
 from blocks.formats import string
 from render.policy._context import Piece, Spot
-from render.summary._quote import quoted
-from render.view._view import Entry, Group, Json, Place, verbatim
+from render.view._view import Entry, Group, Json, Place, quoted, verbatim
 
 # Parts, ids and tool names in a form that every provider accepts, and the texts that replace what none accepts.
 

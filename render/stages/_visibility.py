@@ -43,8 +43,8 @@ from blocks import (
     text_of,
 )
 from blocks.formats import appended_texts, lays_down, obj, objs, string
-from render.policy._context import Context, Piece
-from render.policy._policy import PageRoom, Policy
+from render.policy._context import Context, PageRoom, Piece
+from render.policy._policy import Policy
 from render.stages._budget import (
     account,
     fitting_of,
@@ -52,9 +52,8 @@ from render.stages._budget import (
     is_over,
     threshold_of,
 )
-from render.summary._quote import quoted
 from render.view._fold import decide
-from render.view._view import Asked, Entry, Group, Json, Place, Shown, View, as_shown
+from render.view._view import Asked, Entry, Group, Json, Place, Shown, View, as_shown, quoted
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #

@@ -26,13 +26,20 @@ from blocks import (
     Action,
     Process,
     ToolCall,
-    ToolResult,
     asks_user,
     label_of,
-    text_of,
 )
-from render.summary._calls import REJECTED, WENT_WELL, Run, outcome, run_of, telling_error
-from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
+from render.summary._calls import (
+    REJECTED,
+    WENT_WELL,
+    Run,
+    edits_of,
+    lines_asked,
+    outcome,
+    shared_folder,
+    shown_by,
+    telling_error,
+)
 from render.summary._identifiers import one_line
 from render.summary._shell import (
     ALL,
@@ -89,25 +96,26 @@ _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "inc
 
 
 def advance(
-    previous: Sequence[Action], entries: Sequence[Entry], running: Iterable[Process] = ()
+    previous: Sequence[Action],
+    entries: Sequence[Entry],
+    runs: Mapping[str, Run],
+    running: Iterable[Process] = (),
 ) -> tuple[Action, ...]:
-    """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
-    the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
-    results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
+    """The actions after those of newly folded entries; `runs` has their calls, of which those without a result count as
+    open. A change of the plan is none: the page has it. A call that asks for one of the `running` processes is a run of
+    its command."""
     commands = {each.id: CommandLine(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
-        call = entry.block
-        if not isinstance(call, ToolCall) or entry.original is not None:
+        if not isinstance(entry.block, ToolCall) or entry.original is not None:
             continue
-        answer = results.get(entry.pair)
-        run, told = run_of(call, answer), text_of(answer.block) if answer else ""
+        run = runs[entry.pair]
         if asked := next((commands[name] for name in commands if name in run.names), None):
             run = run.of(asked)
         started = STARTED.search(run.head)
-        if started and (command := run.command or command_of(call.input, run.target)):
+        if started and (command := run.command or command_of(run.call.input, run.target)):
             commands[started[1]] = command
-        if not is_plan(call, told):
+        if not is_plan(run):
             actions.append(_action_of(run, entry.version))
     return tuple(_each_once(actions))
 
@@ -204,8 +212,8 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        shown: Literal["look", "end"] = "look" if only_looks else "end"
-        said = tests or (_short(output, shown) if run.version else status)
+        shown = _short(output, "look" if only_looks else "end") if run.version else status
+        said = tests or shown
     line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
@@ -342,22 +350,21 @@ def _joined_as(action: Action) -> str:
     return action.verb if action.verb in FILES and not action.outcome else ""
 
 
-def _joined_lines(actions: Sequence[Action]) -> Iterator[str]:
+def _joined_lines(actions: Sequence[Action]) -> list[str]:
     """Lines that each tell of several actions of one kind; parts of one file stand together."""
-    line, is_found = "", actions[0].outcome != NOTHING
+    lines, is_found = list[str](), actions[0].outcome != NOTHING
     for _, alike in groupby(actions, key=attrgetter("verb", "target")):
         some = list(alike)
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
         file = some[0].target if is_found else line_of(structs.replace(some[0], seen=0, outcome=""))
         runs = sum(action.runs for action in some) if is_found else 1
         told = f"{file} {parts}" if parts else f"{file} x{runs}" if runs > 1 else file
-        if line and len(line) + len(told) < LINE_MAX:
-            line += f"; {told}"
-            continue
-        if line:
-            yield line
-        line = f"{_label(some[0])}{some[0].verb if is_found else f'{NOTHING}:'} {told}"
-    yield line
+        if lines and len(lines[-1]) + len(told) < LINE_MAX:
+            lines[-1] += f"; {told}"
+        else:
+            verb = some[0].verb if is_found else f"{NOTHING}:"
+            lines.append(f"{_label(some[0])}{verb} {told}")
+    return lines
 
 
 def line_of(action: Action, folder: str = "") -> str:

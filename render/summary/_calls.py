@@ -1,10 +1,18 @@
-"""What a call did: its command, its output, how it ended, and the outcome of its tests."""
+"""What a call did: its command, its output, how it ended, the outcome of its tests, and what it shows of files and does to them.
+
+    runs_of(entries)   the calls with what their results tell
+    edits_of(run)      the changes of files: a write, an edit, a patch, a shell script
+    view_of(run)       the lines of a file that are shown, with their numbers: a read, `cat f`, `sed -n 10,20p f`
+
+Lines whose number is not known are not shown, nor is a line that a viewer has cut.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, cast
 
 import attrs
 
@@ -18,15 +26,21 @@ from blocks import (
     text_of,
     tool_kind,
     tool_target,
+    written_paths,
 )
 from render.summary._identifiers import one_line, searched
 from render.summary._shell import (
+    ALL,
     NO_SCRIPT,
     Command,
     CommandLine,
+    Edit,
     Script,
+    Shown,
     command_of,
     commands_in,
+    name_of,
+    patched,
     script_of,
 )
 from render.view._view import Entry
@@ -38,10 +52,12 @@ HEAD_CHARACTERS: Final = 600
 class Run:
     """A call with what its result tells."""
 
+    asked: Entry
+    answered: Entry | None
+    """The result; None: there is none."""
     call: ToolCall
+    """As it was appended, also if it is hidden."""
     envelope: Envelope | None
-    version: int
-    """Version of the result; 0: there is none."""
     kind: ToolKind
     target: str
     """The file, command or query that the call is about."""
@@ -56,6 +72,16 @@ class Run:
     command: CommandLine | None
     commands: Sequence[Command]
     """Those of the command that ran."""
+
+    @property
+    def version(self) -> int:
+        """Version of the result; 0: there is none."""
+        return self.answered.version if self.answered else 0
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the call or its result is hidden on request."""
+        return any(e.original is not None for e in (self.asked, self.answered) if e)
 
     @cached_property
     def text(self) -> str:
@@ -102,22 +128,31 @@ _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
 
 
-def run_of(call: ToolCall, answer: Entry | None) -> Run:
-    """The call with what its result tells, if it has one."""
-    result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+def runs_of(entries: Sequence[Entry]) -> dict[str, Run]:
+    """The calls in these entries, each with what its result tells if that is among them, by the id that joins the two."""
+    results = {entry.pair: entry for entry in entries if isinstance(entry.block, ToolResult)}
+    return {
+        entry.pair: _run(entry, call, results.get(entry.pair))
+        for entry in entries
+        if isinstance(call := entry.source, ToolCall)
+    }
+
+
+def _run(asked: Entry, call: ToolCall, answered: Entry | None) -> Run:
+    result = answered.block if answered and isinstance(answered.block, ToolResult) else None
     envelope = result.envelope if result else None
     kind, target = tool_kind(call.name, call.input, envelope), tool_target(call.input, envelope)
-    text = ""
-    if answer and result and answer.original is None and not is_sealed(result):
-        text = text_of(result)
+    is_told = answered and result and answered.original is None and not is_sealed(result)
+    text = text_of(result) if result and is_told else ""
     is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
     status = status_of(result)
     is_bad = {"write": bool(_REFUSED.match(text)), "command": status not in WENT_WELL}
     command = command_of(call.input, target) if kind == "command" else None
     return Run(
+        asked=asked,
+        answered=answered,
         call=call,
         envelope=envelope,
-        version=answer.version if answer else 0,
         kind=kind,
         target=target,
         whole=text,
@@ -144,31 +179,25 @@ _BEHIND: Final = re.compile(
     r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
 )
-_BEHIND_MARKS: Final = ("</output>", "\n[", "\nShell cwd")
-"""Every match of `_BEHIND` contains one of these."""
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`."""
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
 )
-_LEFT_OUT_WORDS: Final = ("truncated", "omitted", "elided")
-"""Every match of `_LEFT_OUT` contains one of these."""
 
 
 def output_of(text: str) -> tuple[int, int]:
     """The start and end of the output within a result."""
     before = _BEFORE.match(text)
     start = before.end() if before else 0
-    tail = max(start, len(text) - _BEHIND_MAX)
-    is_plain = all(text.find(mark, tail) < 0 for mark in _BEHIND_MARKS)
-    behind = None if is_plain else _BEHIND.search(text, tail)
+    behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 
 
 def is_cut(text: str) -> bool:
     """Whether an output says that a part of it was left out."""
-    return any(word in text for word in _LEFT_OUT_WORDS) and bool(_LEFT_OUT.search(text))
+    return bool(_LEFT_OUT.search(text))
 
 
 # How a command ended.
@@ -244,32 +273,27 @@ _LINES: Final = tuple(
 is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
-_MENTIONED: Final = re.compile(
-    r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
-)
-"""A text without one of these has no summary line."""
 _COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
-_MEANT: Final = (
-    ("fail", "failed"),
-    ("err", "errors"),
-    ("pass", "passed"),
-    ("skip", "skipped"),
-    ("ign", "skipped"),
-)
-"""The beginnings of runners' words, and the words used here."""
-_SAID: Final = ("failed", "errors", "passed", "skipped")
+_MEANT: Final = {
+    "fail": "failed",
+    "err": "errors",
+    "pass": "passed",
+    "skip": "skipped",
+    "ign": "skipped",
+}
+"""By the beginnings of runners' words: the words used here, in the order in which they are told."""
 
 
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
     text, counts = f"\n{output}"[-SEARCHED:], Counter[str]()
-    if not _MENTIONED.search(text):
-        return ""
     for line in _LINES:
         for found in line.finditer(text):
             counts += _counted(found)
-    if told := ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word]):
+    if told := ", ".join(
+        f"{counts[word]} {word}" for word in dict.fromkeys(_MEANT.values()) if counts[word]
+    ):
         return told
     packages = _PACKAGE.findall(text)
     failed = packages.count("FAIL")
@@ -285,9 +309,202 @@ def _counted(found: re.Match[str]) -> Counter[str]:
     pairs += [("failed", said.get("failed") or "0")]
     counts = Counter[str]()
     for word, number in pairs:
-        for start, meant in _MEANT:
+        for start, meant in _MEANT.items():
             if word.lower().startswith(start):
                 counts[meant] += int(number)
     if said.get("total"):
         counts["passed"] += max(int(said["total"]) - counts.total(), 0)
     return counts
+
+
+# Files: what calls show of them and do to them, as far as their arguments and results say it.
+
+
+class Row(NamedTuple):
+    """One line of a file."""
+
+    text: str
+    seen: int
+    """Version of the block that showed or wrote it last."""
+    edited: int = 0
+    """Version of the last change of it; 0: none that is known."""
+    sources: tuple[int, ...] = ()
+    """Versions of the other blocks that parts of it come from."""
+
+
+@attrs.define(eq=False)
+class Stretch:
+    """Adjacent lines of a file."""
+
+    line: int
+    """Number of the first; 0: not known."""
+    rows: list[Row]
+
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(row.text for row in self.rows)
+
+    def numbered(self) -> Iterable[tuple[int, Row]]:
+        """The lines with their numbers; none if these are not known."""
+        return enumerate(self.rows, self.line) if self.line else ()
+
+
+_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
+
+
+def shared_folder(paths: Iterable[str]) -> str:
+    """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
+    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
+    shared = [f for f, files in folders.items() if files > 1 and re.match(r"/.|[A-Za-z]:", f)]
+    return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
+
+
+# Changes of files: writes, edits, patches, shell scripts.
+
+
+_WHOLE: Final = ("content", "contents", "file_text")
+_PATCHES: Final = ("input", "patch", "patchText")
+"""Codex; opencode."""
+_ALL: Final = ("replace_all", "replaceall", "allow_multiple")
+"""Claude Code; opencode; Gemini CLI."""
+
+
+def edits_of(run: Run) -> Iterator[Edit]:
+    """The changes that a call makes to files, as far as its arguments show."""
+    call = run.call
+    yield from run.script.edits
+    if run.kind != "write":
+        return
+    patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
+    by_patch = [edit for text in patches for edit in patched(text)]
+    yield from by_patch
+    files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
+    pairs = list(_pairs(call.input))
+    if len(files) != 1 or by_patch:
+        known = {edit.file for edit in by_patch}
+        yield from (Edit(file=file, old=None, new=None) for file in files if file not in known)
+        return
+    for old, new, is_all in pairs:
+        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
+    whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
+    for text in () if pairs else whole or [None]:
+        yield Edit(file=files[0], old=None, new=text)
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
+    """Each pair of `old...` and `new...` arguments, found in any nested object, and whether all occurrences are meant."""
+    stack = [value]
+    while stack:  # as in `leaves`
+        item = stack.pop()
+        if isinstance(item, dict):
+            fields = {str(k).lower(): v for k, v in cast("dict[Any, Any]", item).items()}
+            texts = {k: v for k, v in fields.items() if isinstance(v, str)}
+            old = next((v for k, v in texts.items() if k.startswith("old")), None)
+            new = next((v for k, v in texts.items() if k.startswith("new")), "")
+            if old is not None:
+                yield old, new, any(fields.get(name) for name in _ALL)
+            stack += reversed(list(fields.values()))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("list[Any]", item))
+
+
+# Views of files: the lines that results show.
+
+
+def shown_by(run: Run) -> Shown | None:
+    """The part of a file that a result shows; None if it does not plainly show one."""
+    names: Sequence[str] = ()
+    line, lines = 0, ALL
+    if run.kind == "read":
+        names = (run.target,)
+        line, _ = lines_asked(run.call.input)
+    elif run.kind == "write":
+        names = written_paths(run.call.name, run.call.input, run.envelope)
+    elif len(parts := run.script.parts) == 1:
+        names = (parts[0].file,) if run.status in WENT_WELL else ()
+        line, lines = parts[0].line, parts[0].lines
+    if len(names) != 1 or not names[0]:
+        return None
+    return Shown(names[0], 0 if is_cut(run.whole) else line, lines)
+
+
+def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    """The first and the last line that a reading tool was asked for; 0: up to the end."""
+
+    def number(*names: str) -> int:
+        values = (arguments.get(name) for name in names)
+        return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
+
+    match arguments.get("view_range"):
+        case [int(first), int(last), *_] if first > 0:
+            return first, max(last, 0)
+        case _:
+            first = max(number("offset", "start_line", "line_start", "startLine"), 1)
+            limit = number("limit", "line_count", "num_lines")
+            last = number("end_line", "line_end", "endLine") or (limit and first + limit - 1)
+            return first, last
+
+
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
+"""The number that a viewer puts before a line: `   12→total = 0`."""
+
+
+def numbers_in(texts: Sequence[str], first: int) -> list[int]:
+    """The line number that the text shows before each line; 0 for a line without one.
+
+    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
+    the start of a line belong to the line.
+    """
+    found = [_NUMBER.match(text) for text in texts]
+    numbers = [int(each[1]) if each else -1 for each in found]
+    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
+    return [
+        number if number > 0 and number in {first, before + 1, after - 1} else 0
+        for before, number, after in around
+    ]
+
+
+def without_number(text: str) -> str:
+    """A line without the number that a viewer put before it."""
+    return _NUMBER.sub("", text, count=1)
+
+
+_NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
+"""What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent)."""
+_CUT_CHARACTERS: Final = 400
+"""A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 2,000
+characters (Claude Code, opencode, Gemini CLI)."""
+_CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*truncated[^\]]*\]$")
+
+
+def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
+    """The file of which a result shows lines, with these."""
+    shown, text = shown_by(run), run.whole
+    if shown is None:
+        return None
+    start, end = output_of(text)
+    texts = text[start:end].rstrip().split("\n")
+    numbers, rows = numbers_in(texts, shown.line), list[tuple[int, str]]()
+    if any(numbers):
+        rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
+    elif shown.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
+        if _NOTE.fullmatch(texts[-1]):
+            texts = "\n".join(texts[:-1]).rstrip().split("\n")
+        is_short = shown.line > 1 and len(texts) < shown.lines < ALL  # without blank lines before?
+        is_known = any(texts) and not is_short and len(texts) <= shown.lines
+        rows = list(enumerate(texts, shown.line)) if is_known else []
+    rows = [(n, each) for n, each in rows if len(each) < _CUT_CHARACTERS or not _CUT.search(each)]
+    return name_of(shown.file), joined((n, Row(each, run.version)) for n, each in rows)
+
+
+def joined(rows: Iterable[tuple[int, Row]]) -> list[Stretch]:
+    """Rows with their numbers, in order, as stretches."""
+    stretches, after = list[Stretch](), 0
+    for number, row in rows:
+        if stretches and number == after:
+            stretches[-1].rows.append(row)
+        else:
+            stretches.append(Stretch(number, [row]))
+        after = number + 1
+    return stretches

@@ -26,7 +26,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -49,11 +49,10 @@ from blocks import (
     label_of,
     leaves,
     text_of,
-    tool_kind,
     words_of,
 )
 from blocks.formats import without_reminders
-from render.summary._calls import output_of
+from render.summary._calls import Run, output_of
 from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
     DEPENDENT,
@@ -75,10 +74,12 @@ _SAID: Final = UserPrompt, UserFollowup, UserSteer
 def advance(
     previous: Sequence[Finding],
     entries: Sequence[Entry],
+    runs: Mapping[str, Run],
     running: str = "",
     cut: Iterable[tuple[int, Block, str]] = (),
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
+    """The findings after these entries were folded, too; `runs` has their calls, and `running` is the turn that goes on
+    after them, if any.
 
     `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
     """
@@ -86,7 +87,7 @@ def advance(
     rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*known, *rules, *_told(shown, running), *_reports(shown)]
+    findings = [*known, *rules, *_told(shown, runs, running), *_reports(shown, runs)]
     by_version = attrgetter("version")
     settled = sorted(_settled(sorted(findings, key=by_version)), key=by_version)
     return tuple(_replied(settled, shown))
@@ -175,38 +176,32 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 # What the agent said.
 
 
-def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
+def _told(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
-    answers = {e.pair: text_of(e.block) for e in entries if isinstance(e.block, ToolResult)}
     for entry in entries:
-        stretches = turns.setdefault(entry.block.turn, [[]])
+        block, stretches = entry.block, turns.setdefault(entry.block.turn, [[]])
         before = stretches[-1][-1].block if stretches[-1] else None
-        is_woken = isinstance(entry.block, UserAttachment) and isinstance(
-            before, AssistantCompletion
-        )
-        if isinstance(entry.block, _SAID) or is_woken:
+        is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
+        is_text = isinstance(block, AssistantCompletion) and block.text.strip()
+        if isinstance(block, _SAID) or is_woken:
             stretches.append([])
-        elif isinstance(entry.block, ToolCall) or (
-            isinstance(entry.block, AssistantCompletion) and entry.block.text.strip()
-        ):
+        elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
     for turn, stretches in turns.items():
         for number, said in enumerate(stretches, 1):
             is_open = turn == running and number == len(stretches)
-            yield from _stretch(said, answers, is_open=is_open)
+            yield from _stretch(said, runs, is_open=is_open)
 
 
-def _stretch(
-    said: Sequence[Entry], answers: Mapping[str, str], *, is_open: bool
-) -> Iterator[Finding]:
+def _stretch(said: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -> Iterator[Finding]:
     """The statements on the way, then the report."""
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in said if entry.version > last_call]
     for entry in said[: len(said) - len(closing)]:
         if isinstance(entry.block, ToolCall):
-            words = _message(entry.block, answers.get(entry.pair, ""))
+            words = _message(runs[entry.pair])
         else:
             words = text_of(entry.block)
         lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
@@ -222,13 +217,13 @@ MESSAGE_CHARACTERS: Final = 200
 """A shorter argument of a call is no message: it says what the call is about."""
 
 
-def _message(call: ToolCall, answer: str) -> str:
+def _message(run: Run) -> str:
     """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
     approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
+    call = run.call
     if asks_user(call.name):
         return "\n\n".join(_questions(call.input.get("questions")))
-    is_other = tool_kind(call.name, call.input) == "other" and not is_plan(call, answer)
-    if not is_other or is_delegated(call):
+    if run.kind != "other" or is_plan(run) or is_delegated(call):
         return ""
     texts = (value for value in call.input.values() if isinstance(value, str))
     long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
@@ -434,23 +429,18 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
     """The most telling for their length first, newer ones a little before; `findings` in log order."""
     last = max(len(findings) - 1, 1)
-    ranked = sorted(
-        (-density(each.text) * (1 + NEWER * index / last), -index)
-        for index, each in enumerate(findings)
-    )
-    return [findings[-index] for _, index in ranked]
+    newer = [1 + NEWER * index / last for index in range(len(findings))]
+    ranked = sorted(zip(findings, newer, strict=True), key=lambda e: density(e[0].text) * e[1])
+    return [finding for finding, _ in reversed(ranked)]
 
 
 def supersedes(later: str, earlier: str) -> bool:
     """Whether a statement says what an earlier one says, or that it was wrong."""
     known = _words(earlier)
-    share = TAKEN_BACK_SHARE if _takes_back(later) else REPEATED_SHARE
-    return len(known) >= WORDS_MIN and len(_words(later) & known) >= share * len(known)
-
-
-@lru_cache(maxsize=4096)
-def _takes_back(statement: str) -> bool:
-    return bool(_TAKES_BACK.search(statement))
+    shared = len(_words(later) & known) if len(known) >= WORDS_MIN else 0
+    if not shared or shared < TAKEN_BACK_SHARE * len(known):
+        return False
+    return shared >= REPEATED_SHARE * len(known) or bool(_TAKES_BACK.search(later))
 
 
 @lru_cache(maxsize=4096)
@@ -489,17 +479,15 @@ _TEAMMATE: Final = re.compile(
 """What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
 
 
-def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
+def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Finding]:
     """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
     read it again."""
-    calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
-        call = calls.get(entry.pair) if entry.pair else None
-        told = list[tuple[str, str]]()
-        if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
-            told = [_answer(call, entry.block)]
+        told: Iterator[tuple[str, str]] = iter(())
+        if isinstance(entry.block, ToolResult) and (run := runs.get(entry.pair)):
+            told = _answered(run)
         elif isinstance(entry.block, (UserAttachment, *_SAID)):
-            told = [*_notified(text_of(entry.block))]
+            told = _notified(text_of(entry.block))
         for report, source in told:
             if condensed := _outline(report):
                 yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
@@ -517,14 +505,14 @@ def is_delegated(call: ToolCall) -> bool:
     return call.name.lower() in REPORTING_TOOLS or bool(REPORTING_KEYS & call.input.keys())
 
 
-def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
-    """The report in a result and what was asked for; empty if it is none."""
-    if not is_delegated(call):
-        return "", ""
-    told = without_reminders(text_of(result))
-    start, end = output_of(told)
-    tasks = (value for value in call.input.values() if isinstance(value, str) and " " in value)
-    return _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), min(tasks, key=len, default=call.name)
+def _answered(run: Run) -> Iterator[tuple[str, str]]:
+    """The report in a result, with what was asked for."""
+    if is_delegated(run.call) and not (run.is_hidden or run.is_error):
+        told, values = without_reminders(run.whole), run.call.input.values()
+        start, end = output_of(told)
+        tasks = (value for value in values if isinstance(value, str) and " " in value)
+        task = min(tasks, key=len, default=run.call.name)
+        yield _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), task
 
 
 def _texts_in(told: str) -> str:
@@ -538,15 +526,12 @@ def _texts_in(told: str) -> str:
 
 def _outline(told: str) -> str:
     """The headings and lists of a text, and the first sentence of each paragraph."""
-    kept: list[Piece] = []
-    length, block = 0, -1
-    for piece in read_prose(told):
-        is_first = piece.form != "sentence" or piece.block != block
-        length, block = length + is_first * len(piece.text), piece.block
-        if length > GIVEN_CHARACTERS:
-            break
-        kept += [piece] if is_first else []
-    return text_of_pieces(tidy(kept))
+    pieces = read_prose(told)
+    blocks = [-1, *(piece.block for piece in pieces)]
+    pairs = zip(pieces, blocks, strict=False)
+    first = [piece for piece, before in pairs if piece.form != "sentence" or piece.block != before]
+    sizes = accumulate(len(piece.text) for piece in first)
+    return text_of_pieces(tidy(first[: sum(size <= GIVEN_CHARACTERS for size in sizes)]))
 
 
 # By turn: the text.

@@ -6,7 +6,6 @@ never plain words.
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from string import ascii_letters
 
 LENGTH_MAX = 160
@@ -14,9 +13,6 @@ LENGTH_MAX = 160
 SEARCHED_MAX = 100_000
 """Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
 saw."""
-
-WORD_MAX = 240
-"""Longer words are not cached."""
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -28,7 +24,6 @@ _COLON = r":(?://|\\)"
 # with `_WORD`.
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
-    r"[A-Za-z_][A-Za-z0-9_]{5,}+(?![\w.@~+/:-])|"  # a name alone: the most common, so it is tried first
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
     r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
@@ -46,7 +41,6 @@ _WORD = re.compile(
     rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
     r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
 )
-_LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
@@ -72,25 +66,16 @@ def one_line(text: str, characters_max: int) -> str:
 
 def identifiers(text: str) -> set[str]:
     """The identifiers of a text; none contains white space."""
-    found = set[str]()
-    for word in set(text.split()):
-        if not (word.isalpha() and word[1:].islower()):
-            found |= _in_word(word) if len(word) <= WORD_MAX else _in_word.__wrapped__(word)
-    return found
-
-
-@lru_cache(maxsize=60_000)
-def _in_word(word: str) -> frozenset[str]:
-    """The identifiers of a text without white space. Most words occur again: in other texts, at the next compaction."""
-    names = (part.rstrip(".-:/") for token in _TOKEN.findall(word) for part in _parts(token))
-    return frozenset(filter(_is_rare, names))
+    tokens = (token for word in set(text.split()) for token in _TOKEN.findall(word))
+    names = (part.rstrip(".-:/") for token in tokens for part in _parts(token))
+    return set(filter(_is_rare, names))
 
 
 def _parts(token: str) -> Sequence[str]:
     """The parts of a token that may be identifiers."""
     if ":\\" in token:
         return _WINDOWS.split(token, 1)
-    if "/" in token or ("." in token and token[0] in _LETTERS):
+    if "/" in token or ("." in token and token[0] in f"_{ascii_letters}"):
         return (token,)
     return _WORD.findall(token)
 
@@ -100,6 +85,4 @@ def _is_rare(term: str) -> bool:
         return LENGTH_MAX >= len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
     if not LENGTH_MAX >= len(term) >= 6:  # noqa: PLR2004 -- as are shorter names
         return False
-    if term.isidentifier() and "_" in term.strip("_"):  # the most common, decided without a search
-        return True
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)

@@ -39,13 +39,17 @@ COLON_LEVEL: Final = 1
 """The level of a lead that ends in a colon; headings, level 0, may stand before one."""
 CUT_MIN: Final = 0.5
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
-KNOWN: Final = 512
-"""Number of texts whose pieces are cached."""
 LETTERS_MIN: Final = 12
 LETTERS_SHARE: Final = 0.8
 """A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
 
 _FENCES: Final = ("```", "~~~")
+_PARAGRAPH: Final = re.compile(
+    r"^[^\S\n]*(```|~~~).*(?:\n(?![^\S\n]*\1).*)*(?:\n.*)?"
+    r"|^(?=[^\n]*\S).*(?:\n(?=[^\n]*\S)(?![^\S\n]*(?:```|~~~)).*)*",
+    re.MULTILINE,
+)
+"""Code with its fences, or lines of which none is blank."""
 _BULLETS: Final = " \t-*+•>#0123456789.)"
 _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
@@ -123,13 +127,13 @@ def text_of_pieces(pieces: Iterable[Piece]) -> str:
     return "\n".join(lines)
 
 
-@lru_cache(maxsize=KNOWN)
+@lru_cache(maxsize=512)
 def read_prose(text: str) -> tuple[Piece, ...]:
     """The pieces of a text, in order, without leads that lead to nothing."""
     found: list[Piece] = []
     for part in searched(text, TEXT_CHARACTERS):
-        for paragraph in _paragraphs(part.split("\n")):
-            found += _pieces(paragraph, len(found))
+        for paragraph in _PARAGRAPH.finditer(part):
+            found += _pieces(paragraph[0].split("\n"), len(found))
     return tuple(tidy(found))
 
 
@@ -148,27 +152,6 @@ def tidy(pieces: Sequence[Piece]) -> list[Piece]:
         following = attrs.evolve(piece, text=piece.text.rstrip(":： ")) if is_alone else piece
         kept.append(following)
     return kept[::-1]
-
-
-def _paragraphs(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Runs of lines without a blank one; code is a run of its own, with its fences."""
-    run: list[str] = []
-    fence = ""
-    for line in lines:
-        mark = line.strip()[:3]
-        if fence:
-            run.append(line)
-            if mark == fence:
-                yield run
-                run, fence = [], ""
-        elif mark in _FENCES or not mark:
-            if run:
-                yield run
-            run, fence = ([line], mark) if mark else ([], "")
-        else:
-            run.append(line)
-    if run:
-        yield run
 
 
 def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
@@ -196,24 +179,22 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
             yield from _sentences(plain, block)
 
 
-def _whole_lines(paragraph: Sequence[str]) -> Iterator[str]:
+def _whole_lines(paragraph: Sequence[str]) -> list[str]:
     """The lines that say something; one that continues an item or a wrapped sentence is joined with it."""
-    whole = ""
+    wholes: list[str] = []
     for line in paragraph:
         plain = line.strip()
         if not _WORDED.search(plain) or _DIRECTIVE.fullmatch(plain):
             continue
         begins = _ITEM.match(line) or _is_heading(line) or plain.startswith("|")
+        whole = wholes[-1] if wholes else ""
         is_long = len(whole) >= WRAPPED_CHARACTERS and not _is_heading(whole)
         is_wrapped = is_long and whole.rstrip()[-1:] not in _MARKS
         if whole and not begins and (is_wrapped or (_ITEM.match(whole) and line[:2].isspace())):
-            whole = f"{whole} {plain}"
-            continue
-        if whole:
-            yield whole
-        whole = line
-    if whole:
-        yield whole
+            wholes[-1] = f"{whole} {plain}"
+        else:
+            wholes.append(line)
+    return wholes
 
 
 def _is_heading(line: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
 from typing import Any, Final
@@ -18,7 +18,7 @@ import attrs
 
 
 COMMAND_MAX: Final = 20_000
-"""Characters of a command that are looked at."""
+"""Characters of a command that are looked at; where it is divided, without here-documents."""
 LIMITS_MAX: Final = 300
 """Characters at its end in which it may limit its output."""
 _LIMITS: Final = re.compile(
@@ -116,8 +116,6 @@ def without_middle(text: str, characters_max: int) -> str:
 # `cd web && npm test 2>&1 | tail -20`. No script is too unusual for that.
 
 
-DIVIDED_MAX: Final = 20_000
-"""Characters of a script that are divided, without here-documents."""
 _TOKEN: Final = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
@@ -132,7 +130,7 @@ _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
-    r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
     r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
 """What only changes how a command runs, with package managers' ways to run a program of a project."""
@@ -145,7 +143,7 @@ class Command:
     text: str = ""
     """Without redirections, on one line."""
     words: tuple[str, ...] = ()
-    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    """Without assignments and wrappers (`timeout 60`); the program without its folder, git without `-C folder`."""
     literal: list[str] = attrs.field(factory=list[str])
     """Its words as they are written, also the wrappers."""
     document: str | None = None
@@ -157,18 +155,41 @@ class Command:
     end: str = ""
     """The operator after it."""
 
+    @property
+    def change(self) -> str:
+        """What it does to the files that it names: `moved`, `deleted`, `restored`, `edited`, `written`; empty: nothing."""
+        change = _CHANGE.match(" ".join(self.words))
+        return (change and change.lastgroup) or ""
+
+
+_CHANGE: Final = re.compile(
+    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
+    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate) )"
+)
+
 
 @lru_cache(maxsize=256)
 def commands_in(script: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
-    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:DIVIDED_MAX]
+    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
     commands, _ = _read(f"{short}\n")
     for command in commands:
         text = " ".join(command.text.split())
         text = command.text = text.strip("(){} ") if text[:1] in {"(", "{"} else text
         words = [word.strip("'\"") for word in _WRAPPERS.sub("", text, count=1).split()]
         command.words = (basename(words[0]) or words[0], *words[1:]) if words else ()
+        if command.words[:1] == ("git",):
+            command.words = _given_to_git(command.literal)
     return tuple(each for each in commands if each.words and each.words[0] != "cd")
+
+
+def _given_to_git(literal: Iterable[str]) -> tuple[str, ...]:
+    """The words of a command as git is given them, a message as one word, without the options before the subcommand."""
+    words = [_unquote(word) for word in literal]
+    start = next((n for n, word in enumerate(words, 1) if basename(word) == "git"), len(words))
+    while (option := words[start : start + 1]) and option[0].startswith("-"):
+        start += 2 if option[0] in {"-C", "-c"} else 1
+    return ("git", *words[start:])
 
 
 def _read(script: str) -> tuple[list[Command], bool]:
@@ -241,10 +262,6 @@ file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
-_TELLING: Final = re.compile(
-    r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply|[ef]?grep|[ra]g)\b|>"
-)
-"""A script without one of these does nothing known with files."""
 ALL: Final = 10**9
 """Stands for an unknown number of lines."""
 HEAD_LINES: Final = 10
@@ -262,18 +279,21 @@ class Shown:
     """The most lines that are printed."""
 
 
-@attrs.frozen
-class Written:
-    """A file that a command writes."""
+@attrs.frozen(kw_only=True)
+class Edit:
+    """A change of a file: one text instead of another."""
 
     file: str
-    """Empty if the text is a patch, which names its files."""
-    text: str | None
-    """The text; None if it is not known."""
-    folder: str = ""
-    """The folder that a patch's paths are relative to."""
+    old: str | None
+    """What is replaced, exactly; None: the whole file, or with `is_added` nothing."""
+    new: str | None
+    """None: it is not known as a whole."""
+    is_all: bool = False
+    """Whether every occurrence is replaced, not the only one."""
+    is_lines: bool = False
+    """Whether the texts are whole lines, each with its line end, and the place is the first that matches, as in a patch."""
     is_added: bool = False
-    """Whether the text is appended."""
+    """Whether the new text is added at the end of the file."""
 
 
 @attrs.frozen
@@ -282,7 +302,8 @@ class Script:
 
     parts: tuple[Shown, ...] = ()
     """The parts of files that it prints, in order; empty if that is not all."""
-    written: tuple[Written, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    """The changes of files, as far as they are certain to happen."""
     is_all: bool = False
     """Whether it has no other effects or output."""
 
@@ -293,8 +314,7 @@ NO_SCRIPT: Final = Script()
 def script_of(arguments: Mapping[str, Any]) -> Script:
     """What a shell call with these arguments does with files."""
     text = _script(arguments)
-    is_told = len(text) <= SCRIPT_MAX and _TELLING.search(text)
-    return parsed(text, folder_of(arguments)) if is_told else NO_SCRIPT
+    return parsed(text, folder_of(arguments)) if len(text) <= SCRIPT_MAX else NO_SCRIPT
 
 
 @lru_cache(maxsize=128)
@@ -304,14 +324,14 @@ def parsed(text: str, folder: str | None = "") -> Script:
     stages = [each for each in commands if each.literal]
     if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
         return NO_SCRIPT
-    written, parts = list[Written](), list[Shown]()
+    edits, parts = list[Edit](), list[Shown]()
     is_all, before, pipeline = bool(stages), "", list[Command]()
     for stage in stages:
         pipeline.append(stage)
         if stage.literal[0] == "cd":
             folder = _path_of(folder, stage.literal[-1])
         if before != "||":
-            written += _writes_of(stage, folder)
+            edits += _edits_of(stage, folder)
         if stage.end in {"|", "|&"}:
             continue
         if len(pipeline) == 1 and _is_silent(stage):
@@ -321,7 +341,12 @@ def parsed(text: str, folder: str | None = "") -> Script:
         else:
             is_all = False
         before, pipeline = stage.end, []
-    return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
+    return Script(tuple(parts) if is_all and not pipeline else (), tuple(edits), is_all=is_all)
+
+
+def name_of(path: str) -> str:
+    """The path in the form that `tool_target` gives."""
+    return " ".join(path.split())
 
 
 def _path_of(folder: str | None, word: str) -> str | None:
@@ -335,12 +360,12 @@ def _path_of(folder: str | None, word: str) -> str | None:
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
 
-def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
+def _edits_of(stage: Command, folder: str | None) -> Iterator[Edit]:
     first, *others = stage.literal
     if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
         text = _unquote(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
-            yield Written("", text, folder)
+            yield from patched(text, folder)
         return
     is_tee = first == "tee"
     word = others[-1] if is_tee and others else stage.target
@@ -348,7 +373,44 @@ def _writes_of(stage: Command, folder: str | None) -> Iterator[Written]:
         is_added = stage.is_added or (is_tee and "-a" in others)
         text = stage.document if is_tee or first == "cat" else None
         if text is not None or not is_added:
-            yield Written(file, text, is_added=is_added)
+            yield Edit(file=name_of(file), old=None, new=text, is_added=is_added)
+
+
+_MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
+_UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
+_UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
+_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
+
+
+def patched(text: str, folder: str = "") -> Iterator[Edit]:
+    """The changes of a patch to the files in a folder, one for each hunk; of a file that is added or deleted, one."""
+    file, is_whole = "", False
+    old, new = list[str](), list[str]()
+
+    def hunk() -> Iterator[Edit]:
+        if file and (old or new or is_whole):
+            gone = None if is_whole else "".join(f"{line}\n" for line in old)
+            there = "".join(f"{line}\n" for line in new)
+            yield Edit(file=join(folder, file), old=gone, new=there, is_lines=True)
+
+    for line in text.removesuffix("\n").split("\n"):
+        header = _PATCHED.match(line)
+        if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
+            yield from hunk()
+            old, new = [], []
+        if header:
+            file, is_whole = name_of(header[2]), header[1] != "Update"
+        elif found := _MOVED.match(line):
+            yield Edit(file=join(folder, file), old=None, new="")
+            file = name_of(found[1])
+        elif found := _UNIFIED_NEW.match(line):
+            file, is_whole, old, new = name_of(found[1]), False, [], []
+        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
+            file = ""
+        elif file and not line.startswith(("@@", "*** ", "\\ ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]
+    yield from hunk()
 
 
 def _is_silent(stage: Command) -> bool:

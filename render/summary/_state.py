@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from posixpath import basename, join, normpath, splitext
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import attrs
 from msgspec.structs import replace
@@ -31,43 +31,30 @@ from blocks import (
     Repository,
     Step,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserAttachment,
     label_of,
     text_of,
-    tool_kind,
     words_of,
 )
 from blocks.formats import command_in
-from render.summary._calls import (
-    Run,
-    outcome,
-    run_of,
-    telling_error,
-)
-from render.summary._files import edits_of, name_of, shared_folder
+from render.summary._calls import Run, edits_of, outcome, shared_folder, telling_error
 from render.summary._identifiers import one_line, searched, table
 from render.summary._prose import is_assent
-from render.summary._shell import Command, CommandLine, commands_in
+from render.summary._shell import Command, CommandLine, commands_in, name_of
 from render.view._view import Entry
 
 
-def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
-    """The state after `entries`, which are newer than `previous`, in log order.
-
-    `before` are entries that `previous` covers and that are still at hand: calls whose result is new.
-    """
-    shown = [e for e in (*before, *entries) if e.original is None]
-    calls = {e.pair: e.block for e in shown if isinstance(e.block, ToolCall)}
+def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run]) -> Progress:
+    """The state after `entries`, which are newer than `previous`, in log order; `runs` has the calls of their results."""
     is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
     state = replace(previous, steps=()) if is_over else previous
     for entry in entries:
         if entry.original is not None or entry.standing:
             continue
-        block, call = entry.block, calls.get(entry.pair)
+        block, run = entry.block, runs.get(entry.pair)
         if isinstance(block, ToolResult):
-            state = _after(state, run_of(call, entry)) if call else state
+            state = _after(state, run) if run and not run.is_hidden else state
         elif words := words_of(block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
@@ -151,33 +138,30 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
     if run.failed or run.kind in {"write", "command", "web"}:
         return None
-    arguments = run.call.input
-    for value in arguments.values():
-        if rows := _rows(value):
-            earlier = before if arguments.get("merge") is True else ()
-            merged = {step.id or step.text: step for step in (*earlier, *rows)}
-            return [step for step in merged.values() if _meaning(step.status) != GONE]
-    said, known = _step(arguments), [step.id for step in before if step.id]
-    if said.id in known and (said.text or _meaning(said.status)):
-        old = before[[step.id for step in before].index(said.id)]
+    arguments, said = run.call.input, _step(run.call.input)
+    old = next((step for step in before if step.id and step.id == said.id), None)
+    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
+    if lists := [rows for value in arguments.values() if (rows := _rows(value))]:
+        earlier = before if arguments.get("merge") is True else ()
+        steps = [*{step.id or step.text: step for step in (*earlier, *lists[0])}.values()]
+    elif old and (said.text or _meaning(said.status)):
         status = said.status if _meaning(said.status) else old.status
         new = replace(old, text=said.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
-        return [step for step in steps if _meaning(step.status) != GONE]
-    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
-    if not created:
+    elif created:
+        is_over = all(_meaning(step.status) == DONE for step in before)
+        new = replace(said, id=created[1], status=said.status or "pending")
+        steps = [*(() if is_over else before), new]
+    else:
         return None
-    is_over = all(_meaning(step.status) == DONE for step in before)
-    new = replace(said, id=created[1], status=said.status or "pending")
-    return [*(() if is_over else before), new]
+    return [step for step in steps if _meaning(step.status) != GONE]
 
 
-def is_plan(call: ToolCall, answer: str) -> bool:
+def is_plan(run: Run) -> bool:
     """Whether a call only changes the plan: it lists the steps, creates one, or says how one stands."""
-    said, is_named = _step(call.input), any(key in call.input for key in _ID_KEYS[1:])
-    is_new = tool_kind(call.name, call.input) == "other" and _CREATED.search(answer[:200])
-    is_one = (is_named and _meaning(said.status)) or (said.text and is_new)
-    return bool(is_one) or any(map(_rows, call.input.values()))
+    is_named = any(key in run.call.input for key in _ID_KEYS[1:])
+    is_one = is_named and _meaning(_step(run.call.input).status)
+    return bool(is_one) or _steps_after((), run) is not None
 
 
 def _rows(value: Any) -> list[Step]:
@@ -211,33 +195,22 @@ SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compar
 """Folders whose files are not the work."""
 WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
-
-
-class _Edit(NamedTuple):
-    """One change of a file."""
-
-    file: str
-    how: str = ""
-    """As `FileChange.how`, or `restored`."""
-    line: str = ""
-    """What it replaced, in its most telling line."""
-    source: str = ""
-    """The file that it was before, if it was moved."""
+MOVED: Final = "moved from "
+"""How a file came to be that was another before, which follows."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
-        old = changes.pop(_path_among(edit.file, changes), None) or FileChange(path=edit.file)
-        if edit.source:
-            moved = changes.pop(_path_among(edit.source, changes), None)
+        old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
+        if edit.how.startswith(MOVED):
+            moved = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
             how = moved.how if moved and moved.how in WHOLE else edit.how
-            old = replace(moved or old, path=edit.file, how=how, seen=run.version)
-            changes[edit.file] = old
+            changes[edit.path] = replace(moved or old, path=edit.path, how=how, seen=run.version)
             continue
         is_own = old.how in WHOLE and edit.how == "deleted"
-        if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
+        if not (is_own or edit.how == "restored" or edit.path.startswith(SCRATCH)):
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
     left = list(changes.values())[-FILES_MAX:]
@@ -252,42 +225,39 @@ def _path_among(file: str, paths: Iterable[str]) -> str:
     return alike[0] if len(alike) == 1 else file
 
 
-def _by_arguments(run: Run) -> Iterator[_Edit]:
-    """The edits that a call's arguments show."""
+def _by_arguments(run: Run) -> Iterator[FileChange]:
+    """The changes that a call's arguments show, each with what it replaced in its most telling line."""
     is_patch = "*** Begin Patch" in str(run.call.input)
     made = "created" if "created" in run.text[:200].lower() else "written"
     for edit in edits_of(run):
         new = edit.new or ""
         if edit.old is not None or edit.is_added:
-            yield _Edit(edit.file, line=_difference(edit.old or "", new))
+            yield FileChange(path=edit.file, line=_difference(edit.old or "", new))
         else:
-            yield _Edit(edit.file, made if re.search(r"\w", new) or not is_patch else "deleted")
+            how = made if re.search(r"\w", new) or not is_patch else "deleted"
+            yield FileChange(path=edit.file, how=how)
 
 
-_IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
 _FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
 
 
-def _by_command(command: Command) -> Iterator[_Edit]:
-    """The edits of a command that moves, deletes, restores or edits files in place."""
-    program, *others = command.words
-    if program == "git" and others[:1] and others[0] in {"rm", "mv", "restore", "checkout"}:
-        program, *others = others
-    files = [name_of(normpath(word)) for word in others if _FILE.fullmatch(word)]
-    if program == "mv" and files:
-        target = name_of(normpath(others[-1]))
+def _by_command(command: Command) -> Iterator[FileChange]:
+    """The changes of a command that moves, deletes, restores or edits files in place."""
+    words = command.words[1:] if command.change else ()
+    files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
+    if command.change == "moved" and files:
+        target = name_of(normpath(command.words[-1]))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
-            yield _Edit(new, f"moved from {file}", source=file)
-    elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
-        yield from (_Edit(file, "deleted" if program == "rm" else "restored") for file in files)
-    elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
-        yield from map(_Edit, files)
+            yield FileChange(path=new, how=f"{MOVED}{file}")
+    elif command.change in {"deleted", "restored", "edited"}:
+        how = command.change if command.change != "edited" else ""
+        yield from (FileChange(path=file, how=how) for file in files)
 
 
-def _change_with(change: FileChange, edit: _Edit, version: int) -> FileChange:
+def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
     """The change of a file with one more edit."""
-    path, edits = max(change.path, edit.file, key=len), change.edits + 1
+    path, edits = max(change.path, edit.path, key=len), change.edits + 1
     if edit.how == "deleted":
         return FileChange(path=path, edits=edits, seen=version, how="deleted")
     is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
@@ -433,17 +403,23 @@ def suite_of(command: Command) -> str:
 
 def _covers(command: str, old: CheckRecord) -> bool:
     """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed, or with others that name the tests that had."""
+    had failed, or with others that name the tests that had. How they are run, and what of it is shown, makes no difference."""
     if _selects(command, old):
         return True
-    ran, before = (
-        {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
-        for text in (command, old.command)
+    both = [commands_in(text) for text in (command, old.command)]
+    ran, before = ({suite_of(c) or " ".join(c.words[:2]) for c in each} for each in both)
+    words, words_before = (
+        [word for c in each for word in c.words if not _ASIDE.fullmatch(word)] for each in both
     )
     is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
-    words_max = len(old.command.split()) - bool(is_fault)
-    is_narrow = _suites(old.command) and len(command.split()) > words_max
-    return command == old.command or (before <= ran and not is_narrow)
+    is_narrow = _suites(old.command) and len(words) > len(words_before) - bool(is_fault)
+    return sorted(words) == sorted(words_before) or (before <= ran and not is_narrow)
+
+
+_ASIDE: Final = re.compile(
+    r"run|--|-[qsvx]+|-j\d*|--(?:quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+)
+"""Words of a command that do not say what is checked."""
 
 
 def _selects(command: str, old: CheckRecord) -> bool:
@@ -544,49 +520,66 @@ _ON: Final = re.compile(
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
 """What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
+_PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
 
 
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    words = {word for command in told for word in command.words}
-    text = run.text[:40_000] if told else ""
+    if not told:
+        return old
+    verbs = {word for c in told for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
+    options = {word for c in told for word in c.words[2:]}
+    text = run.text[:40_000]
     made = COMMITTED.findall(text)
     for command in () if run.failed else told:
         if command.words[1:2] == ("reset",):
             old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
-    if not run.failed and not made and words & {"--amend", "rebase"}:
+    if not run.failed and not made and ("rebase" in verbs or "--amend" in options):
         # Their ids are others now, which a log may tell.
         old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
     for branch, number, subject in made:
-        known = old.commits[: -1 if "--amend" in words else None]
+        known = old.commits[: -1 if "--amend" in options else None]
         commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
         new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
-    if run.failed or not told:
+    if run.failed:
         return old
-    logs = [command for command in told if command.words[1:2] == ("log",)]
-    if len(logs) == 1 and all(map(_LOG.fullmatch, logs[0].words[2:])):
+    if _lists_newest(run.commands):
         found, seen = _LOGGED.findall(text), run.version
         logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
         old = replace(old, commits=_in_log(old.commits, logged))
-    names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
-    if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else ()
+    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
     if names:
         old = replace(old, branch=one_line(names[-1], 80))
-    if "push" in words and (pushed := _PUSHED.findall(text)):
+    if "push" in verbs and (pushed := _PUSHED.findall(text)):
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if words & {"pr", "mr"} and words & {"create", "edit", "merge"}:
+    if any(_PULLED.match(" ".join(command.words)) for command in told):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old
 
 
-_LOG: Final = re.compile(r"--oneline|--(?:no-)?decorate|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?")
+_LOG: Final = re.compile(
+    r"--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?"
+)
 """The words of a `git log` that lists the newest commits without a gap."""
-_LOGGED: Final = re.compile(r"^([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_LOGGED: Final = re.compile(
+    r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
+)
+"""A commit in a log: on one line, or with its author, date and message."""
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
+
+
+def _lists_newest(commands: Sequence[Command]) -> bool:
+    """Whether one of these commands lists the newest commits, and no other filters its output or lists some, too."""
+    logs = [n for n, command in enumerate(commands) if command.words[:2] == ("git", "log")]
+    if len(logs) != 1 or not all(map(_LOG.fullmatch, commands[logs[0]].words[2:])):
+        return False
+    following = commands[logs[0] + 1 :] if commands[logs[0]].end == "|" else ()
+    return not following or following[0].words[0] in {"head", "cat"}
 
 
 def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
@@ -600,12 +593,12 @@ def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Com
 
 
 def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
-    """The commits as a log lists them from the oldest known one on. What it does not list is gone, unless it ends there
-    and the missing commits are older."""
+    """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
+    HEAD. What it does not list is gone, unless it ends there and the missing commits are older."""
     subjects, known = [c.subject for c in logged], {c.subject: c.seen for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
-        return commits
+        return (*commits, *logged[:1])[-COMMITS_MAX:]
     last = subjects.index(commits[first].subject) + 1
     older = commits[:first] if last == len(logged) else ()
     newer = (replace(c, seen=known.get(c.subject, c.seen)) for c in logged[:last][::-1])

@@ -5,7 +5,7 @@ quotations cannot close it. It also has a version number, so that differences be
 releases can be explained.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -18,11 +18,10 @@ from blocks import (
 )
 from render.summary._actions import text_of_actions
 from render.summary._findings import text_of_findings
-from render.summary._quote import quoted
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
-from render.view._view import Entry
+from render.view._view import quoted
 
 REPORT_VERSION: Final = 5
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
@@ -105,34 +104,14 @@ def minute_of(seconds: float) -> str:
     return f"{_EPOCH + timedelta(seconds=int(seconds)):%Y-%m-%d %H:%M}"
 
 
-# What the page counts: how much was folded, and what was dropped without a summary. It goes on from the page before, so it
-# always covers everything that is no longer visible. Spans that are left out are counted.
-
-
-def counted(previous: Digest, folded: Sequence[Entry]) -> Digest:
-    """The counts and the list of everything folded so far."""
-    dropped = [entry.dropped for entry in folded if entry.dropped and not entry.artifact]
-    digest = replace(
-        previous,
-        blocks=previous.blocks + len(folded),
-        turns=previous.turns + len({entry.block.turn for entry in folded}),
-        rounds=previous.rounds + len({entry.round for entry in folded if entry.round}),
-        compactions=previous.compactions + 1,
-    )
-    spans = tuple(dict.fromkeys((*previous.dropped, *dropped)))
-    return _with(digest, spans[-SPANS_MAX:], len(spans))
-
-
 def fitted(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:
-    """The digest with the newest dropped spans that fit into so many tokens."""
-    while (spans := digest.dropped) and count(dropped_text(digest)) > tokens_max:
-        digest = _with(digest, spans[len(spans) // 3 + 1 :], len(spans))
-    return digest
-
-
-def _with(digest: Digest, spans: tuple[DroppedSpan, ...], all_spans: int) -> Digest:
-    """The digest with these spans; the others of all are counted."""
-    forgotten = dict(digest.forgotten)
-    if gone := all_spans - len(spans):
-        forgotten["dropped"] = forgotten.get("dropped", 0) + gone
-    return replace(digest, dropped=spans, forgotten=forgotten)
+    """The digest with the newest dropped spans that fit into so many tokens; the others are counted."""
+    spans = digest.dropped[-SPANS_MAX:]
+    while True:
+        left_out, forgotten = len(digest.dropped) - len(spans), dict(digest.forgotten)
+        if left_out:
+            forgotten["dropped"] = forgotten.get("dropped", 0) + left_out
+        short = replace(digest, dropped=spans, forgotten=forgotten)
+        if not spans or count(dropped_text(short)) <= tokens_max:
+            return short
+        spans = spans[len(spans) // 3 + 1 :]

@@ -38,10 +38,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of
-from render.summary._calls import run_of
-from render.summary._files import Edit, Row, Stretch, edits_of, joined, view_of, without_number
-from render.summary._shell import folder_of
+from blocks import Region, label_of, text_of
+from render.summary._calls import Row, Run, Stretch, edits_of, joined, view_of, without_number
+from render.summary._shell import Edit, folder_of
 from render.view._view import Entry
 
 # The copy of one file.
@@ -49,8 +48,6 @@ from render.view._view import Entry
 
 _TELLING: Final = 12
 """A line of this many characters, without white space around it, hardly occurs twice in a file."""
-_LOOKING: Final = frozenset({"read", "search", "web"})
-"""Kinds of calls that change no file."""
 
 
 @attrs.define(eq=False)
@@ -205,15 +202,14 @@ def _rows_instead(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: R
 # All files.
 
 
-def followed(previous: Sequence[Region], entries: Sequence[Entry], since: int) -> dict[str, Copy]:
-    """The copies after these entries, of which the previous regions cover those up to version `since`."""
-    copies, calls, folder = dict[str, Copy](), dict[str, Entry](), ""
+def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dict[str, Copy]:
+    """The copies after these calls, of which the previous regions cover those with a result up to version `since`."""
+    copies, folder = dict[str, Copy](), ""
+    answered = sorted((run for run in runs if run.version), key=attrgetter("version"))
     for is_covered in (True, False):
-        for entry in (each for each in entries if (each.version <= since) is is_covered):
-            if isinstance(entry.block, ToolCall):
-                calls[entry.pair] = entry
-            elif isinstance(entry.block, ToolResult) and (call := calls.pop(entry.pair, None)):
-                folder = _follow(call, entry, copies, folder)
+        for run in (each for each in answered if (each.version <= since) is is_covered):
+            folder = folder_of(run.call.input) or folder
+            _follow(run, copies, folder)
         if is_covered:
             _recall(previous, copies)
     return copies
@@ -246,48 +242,32 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy.show(stretches, copy.changed)
 
 
-def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy], folder: str) -> str:
-    """Follow one call with its result; `folder` is the one that a call named last. Returns that after this call."""
-    call = asked.source
-    if not isinstance(call, ToolCall):
-        return folder
-    run, folder = run_of(call, answered), folder_of(call.input) or folder
-    is_hidden = any(e.original is not None or is_sealed(e.block) for e in (asked, answered))
-    if run.kind not in _LOOKING:
+def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
+    """Follow one call with its result; `folder` is the one that a call named last."""
+    is_known, called = not (run.is_error or run.is_hidden), run.asked.version
+    if run.kind not in {"read", "search", "web"}:  # these change no file
         for edit in () if run.is_error and run.kind != "command" else edits_of(run):
-            known = attrs.evolve(edit, new=None) if run.is_error or is_hidden else edit
-            _copy_of(edit.file, copies, folder).change(known, asked.version, run.version)
+            change = edit if is_known else attrs.evolve(edit, new=None)
+            _copy_of(edit.file, copies, folder).change(change, called, run.version)
         if run.kind != "write" and not run.script.is_all:
-            _doubt(text_of(call), run.kind, copies, run.version)
-    if not (run.is_error or is_hidden) and (view := view_of(run)):
-        _copy_of(view[0], copies, folder).show(view[1], asked.version)
-    return folder
+            _doubt(run, copies)
+    if is_known and (view := view_of(run)):
+        _copy_of(view[0], copies, folder).show(view[1], called)
 
 
 # Calls that may change a file in a way that is not followed.
 
 
-_PIECE: Final = re.compile(r"&&|\|\||[;|\n]")
-_BEGIN: Final = r"^\s*[({]?\s*(?:(?:\w+=\S*|sudo|env|then|do|xargs|npx|bunx|uvx|(?:uv|poetry) run|python\d? -m|-\S+)\s+)*"
-"""The beginning of a command, with what may run it."""
-_GIT: Final = r"git(?:\s+-C\s+\S+|\s+-\S+)*\s+"
-_IN_PLACE: Final = r"(?:g?sed|perl|ruby)\b.*?\s(?:-\w*i|--in-place)"
-_CHANGING: Final = re.compile(
-    rf"{_BEGIN}(?:{_IN_PLACE}|(?:mv|cp|rm|ln|install|dd|truncate)\s|{_GIT}(?:checkout|restore|rm|mv)\s)"
-)
-"""Commands that change the files they name."""
 _REWRITING: Final = re.compile(
-    rf"{_BEGIN}(?:{_GIT}(?:(?:checkout|switch|restore|stash|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset\s+--hard)"
-    rf"|patch\b|find\b.*({_IN_PLACE})"
+    r"(?!.* --(?:staged|check)\b)(?:git (?:checkout(?! -[bB])|switch(?! -[cC])|stash(?! (?:list|show)\b))(?![-\w])"
+    r"|git (?:(?:restore|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
+    r"|patch\b|find\b.* (?:g?sed|perl|ruby) .*(?:-\w*i|--in-place)"
     r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
     r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
     r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
     r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
 )
 """Commands of git and formatters that may change any file, or if they name some, these."""
-_HARMLESS: Final = re.compile(
-    r"\s(?:checkout\s+-[bB]|switch\s+-[cC]|stash\s+(?:list|show)|--staged|--check)\b"
-)
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
 _PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)\b")
@@ -297,30 +277,31 @@ _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|
 def _is_within(name: str, command: str) -> bool:
     """Whether a command names a folder of the file, or a pattern that matches it."""
     words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
-    patterns = (f"*/{word}" for word in words if re.search(r"\w", word))
-    file = f"/{name}"
-    return any(
-        fnmatchcase(file, pattern) or fnmatchcase(file, f"{pattern}/*") for pattern in patterns
-    )
+    named = [word for word in words if re.search(r"\w", word)]
+    patterns = (f"*/{word}{end}" for word in named for end in ("", "/*"))
+    return any(fnmatchcase(f"/{name}", pattern) for pattern in patterns)
 
 
-def _doubt(text: str, kind: str, copies: Mapping[str, Copy], version: int) -> None:
-    """Forget the files that a command names and changes; doubt those that it may change, and those that the call of an
-    unknown tool names."""
-    is_program = kind == "command" and _PROGRAM.search(text) and _WRITING.search(text)
-    is_whole = kind != "command" or is_program
-    for piece in [text] if is_whole else _PIECE.split(text):
-        is_changed = bool(is_program or (not is_whole and _CHANGING.search(piece)))
-        is_any = bool(not is_whole and _REWRITING.search(piece))
-        if not (is_whole or is_changed or is_any) or (not is_whole and _HARMLESS.search(piece)):
-            continue
-        is_any = is_any and not _FILE.search(piece)
+def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
+    """Forget the files that a call names and changes, as a program in a script does that writes; doubt those that it may
+    change, and those that the call of an unknown tool names."""
+    text = run.command.text if run.command else text_of(run.call)
+    is_program = bool(run.command and _PROGRAM.search(text) and _WRITING.search(text))
+    parts = [(text, is_program, False)]
+    if run.command and not is_program:
+        lines = [(c, _REWRITING.match(" ".join(c.words))) for c in run.commands]
+        parts = [(c.text, bool(c.change), bool(rewriting)) for c, rewriting in lines]
+        parts = [part for part in parts if part[1] or part[2]]
+    for part, is_changed, is_rewritten in parts:
+        is_any = is_rewritten and not _FILE.search(part)
         for name, copy in copies.items():
-            is_named = basename(name) in piece or (is_changed and _is_within(name, piece))
+            is_named = basename(name) in part or (is_changed and _is_within(name, part))
             if is_named or is_any:
-                copy.doubt = version
-            if is_named and is_changed and copy.changed < version:  # else it wrote it as a whole
-                copy.stretches, copy.changed = [], version
+                copy.doubt = run.version
+            if (
+                is_named and is_changed and copy.changed < run.version
+            ):  # else it wrote it as a whole
+                copy.stretches, copy.changed = [], run.version
 
 
 # The regions that have room.
@@ -473,12 +454,9 @@ def _rows(copy: Copy) -> Iterator[Row]:
 
 def _changed_around(rows: Sequence[Row]) -> list[int]:
     """For each row, the newest change within its surroundings; 0: none."""
-    changed = [0] * len(rows)
-    for index, row in enumerate(rows):
-        if row.edited:
-            first, end = max(index - SURROUNDINGS, 0), index + SURROUNDINGS + 1
-            changed[first:end] = [max(each, row.edited) for each in changed[first:end]]
-    return changed
+    edited = [row.edited for row in rows]
+    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(rows))
+    return [max(edited[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
 
 
 def _near(words: Collection[str], rows: Sequence[Row]) -> set[int]:

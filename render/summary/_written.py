@@ -23,6 +23,7 @@ write it, is added to that one by rules: what must not drift is carried verbatim
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
@@ -40,7 +41,7 @@ from blocks import (
     ToolOutcome,
     Work,
 )
-from render.policy._context import Context
+from render.policy._context import Context, PageRoom
 
 Item: TypeAlias = (
     str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord | NamedList
@@ -59,9 +60,13 @@ class _Kind:
     name: str
     """What a model calls the list."""
     type: Any
-    """The class of an entry, or `str`."""
+    """What makes an entry, or `str`."""
     fields: Mapping[str, str]
     """By what a model calls a field: its name in the class; of a text, the words before that part of it."""
+
+
+DONE: Final = "done"
+"""The action of work that a model reports, and of an open item that it closes with an outcome."""
 
 
 def _same(*names: str) -> Mapping[str, str]:
@@ -78,25 +83,26 @@ _KINDS: Final[Mapping[str, _Kind]] = MappingProxyType({
         "e", "Errors and their resolution", "errors", ErrorRecord, _same("error", "resolution")
     ),
     "completed": _Kind(
-        "w", "Completed work", "done", Work,
+        "w", "Completed work", "done", partial(Work, action=DONE),
         {"what": "component", "action": "action", "outcome": "description"},
     ),
     "tool_outcomes": _Kind(
-        "t", "Tool outcomes", "tool_outcomes", ToolOutcome, _same("tool", "outcome", "detail")
+        "t", "Tool outcomes", "tool_outcomes", partial(ToolOutcome, outcome=""),
+        _same("tool", "outcome", "detail"),
     ),
     "artifacts": _Kind(
         "a", "Artifacts", "artifacts", ArtifactNote, _same("path", "description", "read_when")
     ),
 })  # fmt: skip
 """The lists of a summary, in the order in which they are shown."""
-_TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {"task": ("goal", "Goal"), "state": ("state", "Current state"), "plan": ("next", "Next")}
-)
+_TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({
+    "task": ("goal", "Goal"),
+    "state": ("state", "Current state"),
+    "plan": ("next", "Next"),
+    "turn_context": ("turn_context", "Turn Context (split turn)"),
+})  # fmt: skip
 """By field of a summary: what a model calls it, and its heading."""
-CONTEXT_TITLE: Final = "Turn Context (split turn)"
 _PRIORITIES: Final = ("high", "medium", "low")
-DONE: Final = "done"
-"""The action of work that a model reports, and of an open item that it closes with an outcome."""
 
 # The text.
 
@@ -105,7 +111,6 @@ def written_text(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     """The sections of the written part with their titles, in the order of the page, including those with empty texts."""
     for field, (_, title) in _TEXTS.items():
         yield title, getattr(summary, field)
-    yield CONTEXT_TITLE, summary.turn_context
     for field, kind in _KINDS.items():
         entries: Sequence[Item] = getattr(summary, field)
         yield kind.title, listed(map(line_of, entries))
@@ -125,22 +130,14 @@ def numbered(summary: StructuredSummary) -> str:
     """The written part as a model is shown it to update it: each entry on a line of its own, with its id."""
     texts = ((name, getattr(summary, field)) for field, (name, _) in _TEXTS.items())
     lines = [f"{name}: {text}" for name, text in texts if text]
-    if summary.turn_context:
-        lines.append(f"turn_context: {summary.turn_context}")
-    for field, kind in _KINDS.items():
-        entries: Sequence[Item] = getattr(summary, field)
-        if entries:
-            lines.append(f"{kind.name}:")
-            lines += [_with_id(f"{kind.letter}{n}", entry) for n, entry in enumerate(entries, 1)]
+    pages = _Pages.of(summary)
+    for kind in _KINDS.values():
+        entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
+        lines += [f"{kind.name}:"] if entries else []
+        for name, entry in entries:
+            shown = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
+            lines.append(f"{'  ' * ('.' in name)}{name}. {shown}")
     return "\n".join(lines)
-
-
-def _with_id(name: str, entry: Item) -> str:
-    """An entry after its id; the items of a list have ids of their own (`l1.3`)."""
-    if not isinstance(entry, NamedList):
-        return f"{name}. {line_of(entry)}"
-    items = (f"  {name}.{n}. {item}" for n, item in enumerate(entry.items, 1))
-    return "\n".join([f"{name}. {entry.title}:", *items])
 
 
 def listed(lines: Iterable[str]) -> str:
@@ -189,11 +186,106 @@ class _Pages:
     """The written part while an update is made, and what could not be used of the update."""
 
     texts: dict[str, str]
-    lists: dict[str, list[Item | None]]
-    """By field: the entries; None: it is closed, and its place stays so that ids mean the same to the end."""
+    entries: dict[str, Item | None] = attrs.field(factory=dict[str, Item | None])
+    """By id; the items of a list, which are apart from it, have ids of their own (`l1.3`). None: the entry is closed, and its
+    place stays so that ids mean the same to the end."""
     notices: list[str] = attrs.field(factory=list[str])
     uses: int = 0
     """How many parts of the update were used."""
+
+    @classmethod
+    def of(cls, summary: StructuredSummary) -> "_Pages":
+        """The pages before an update."""
+        pages = cls({field: getattr(summary, field) for field in _TEXTS})
+        for field, kind in _KINDS.items():
+            for entry in getattr(summary, field):
+                pages.append(kind.letter, entry)
+        return pages
+
+    def append(self, start: str, entry: Item) -> None:
+        """Add an entry under the next id that starts like this: `f`, or `l1.` for an item."""
+        numbers = [name.removeprefix(start) for name in self.entries if name.startswith(start)]
+        self.put(f"{start}{sum(map(str.isdigit, numbers)) + 1}", entry)
+
+    def put(self, name: str, entry: Item | None) -> None:
+        """Set the entry of an id; further items of a list are added to those that it has."""
+        self.entries[name] = entry
+        if isinstance(entry, NamedList):
+            self.entries[name] = structs.replace(entry, items=())
+            for item in entry.items:
+                self.append(f"{name}.", item)
+
+    def listed(self, letter: str) -> Iterator[Item]:
+        """The entries of a list that are not closed, as they are now."""
+        for name, entry in self.entries.items():
+            if isinstance(entry, NamedList) and name.startswith(letter):
+                items = (each for key, each in self.entries.items() if key.startswith(f"{name}."))
+                yield structs.replace(entry, items=tuple(filter(None, items)))
+            elif entry and name.startswith(letter) and "." not in name:
+                yield entry
+
+    def named(self, given: Any) -> Iterator[tuple[str, Item, Mapping[str, Any]]]:
+        """The objects in a list that name an entry by its id, which may stand for such an object, and these entries."""
+        for each in _many(given):
+            fields = cast("Mapping[str, Any]", each if isinstance(each, dict) else {"id": each})
+            name = str(fields.get("id"))[:40]
+            key = re.sub(r"\A\W+|\W+\Z", "", name).lower()
+            if key not in self.entries:
+                self.notices.append(f"there is no entry {name!r}")
+            elif (entry := self.entries[key]) is not None:
+                yield key, entry, fields
+
+    def say(self, update: Mapping[str, Any]) -> None:
+        """Take over the texts; the goal is never emptied."""
+        for field, (name, _) in _TEXTS.items():
+            given = update.get(field) if update.get(name) is None else update[name]
+            text = _text(given)
+            if text or (given is not None and field != "task"):
+                self.uses += bool(text)
+                self.texts[field] = text
+
+    def change(self, name: str, old: Item, given: Mapping[str, Any]) -> None:
+        """Take over the fields that differ; of a list, `add` has further items."""
+        fields = {key: value for key, value in given.items() if key != "id"}
+        more = _texts(fields.pop("add", [])) if name[0] == _KINDS["lists"].letter else ()
+        if "." in name:
+            entry: Item | None = _text(next(iter(fields.values()), ""))
+        else:
+            kind = next(each for each in _KINDS.values() if each.letter == name[0])
+            entry = _entry(kind, fields, old)
+        if not (entry or more):
+            self.notices.append(f"{given['id']}: nothing in it to change")
+            return
+        self.uses += 1
+        if "items" in fields:
+            self.entries = {k: v for k, v in self.entries.items() if not k.startswith(f"{name}.")}
+        self.put(name, entry or old)
+        for item in more:
+            self.append(f"{name.partition('.')[0]}.", item)
+
+    def close(self, name: str, old: Item, given: Mapping[str, Any]) -> None:
+        """Take away an entry, or say what came of it."""
+        self.uses += 1
+        outcome = _text(given.get("outcome") or given.get("resolution") or given.get("reason"))
+        self.entries[name] = None
+        if isinstance(old, OpenItem) and outcome:
+            work = Work(component=old.item, action=DONE, description=outcome)
+            self.append(_KINDS["completed"].letter, work)
+        elif isinstance(old, ErrorRecord) and outcome and not old.resolution:
+            self.entries[name] = structs.replace(old, resolution=outcome)
+
+    def add(self, kind: _Kind, given: Any, name: str) -> None:
+        """Add the entries that are given for a list."""
+        if not isinstance(given, list | str | dict | None):
+            self.notices.append(f"`{name}` is no list")
+            return
+        for each in _many(given):
+            entry = _entry(kind, each)
+            if entry is None:
+                self.notices.append(f"`{name}`: an entry without content")
+            else:
+                self.uses += 1
+                self.append(kind.letter, entry)
 
 
 def updated(
@@ -204,28 +296,25 @@ def updated(
     Raises:
         ValueError: nothing of the update could be used; the message says why.
     """
-    pages = _Pages(
-        texts={field: getattr(before, field) for field in (*_TEXTS, "turn_context")},
-        lists={field: list(getattr(before, field)) for field in _KINDS},
-    )
-    _say(update, pages)
-    for given in _objects(update.get("change"), "change", pages):
-        _change(given, pages)
-    for given in _objects(update.get("close"), "close", pages, plain="id"):
-        _close(given, pages)
+    pages = _Pages.of(before)
+    pages.say(update)
+    for each in pages.named(update.get("change")):
+        pages.change(*each)
+    for each in pages.named(update.get("close")):
+        pages.close(*each)
     inside = update.get("add")
     added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
     if inside and not added:
         pages.notices.append("`add` is no object of lists")
-    for field in _KINDS:
-        for name in dict.fromkeys((_KINDS[field].name, field)):
+    for field, kind in _KINDS.items():
+        for name in dict.fromkeys((kind.name, field)):
             for source in (added, update):
-                _add(field, source.get(name), name, pages)
+                pages.add(kind, source.get(name), name)
     if not pages.uses:
         raise ValueError("; ".join(pages.notices) or "it is empty")
     lists: dict[str, Any] = {}
-    for field, entries in pages.lists.items():
-        settled = dict.fromkeys(_settled(entry) for entry in entries if entry)
+    for field, kind in _KINDS.items():
+        settled = dict.fromkeys(pages.listed(kind.letter))
         touched = settled.keys() - {*getattr(before, field)}
         lists[field] = tuple(sorted(settled, key=touched.__contains__))
     quoted = len(set(before.constraints[: before.quoted]).intersection(lists["constraints"]))
@@ -233,143 +322,25 @@ def updated(
     return after, tuple(pages.notices)
 
 
-def _settled(entry: Item) -> Item:
-    """The entry, a list without the items that were closed."""
-    if not isinstance(entry, NamedList):
-        return entry
-    return structs.replace(entry, items=tuple(filter(None, entry.items)))
-
-
-def _say(update: Mapping[str, Any], pages: _Pages) -> None:
-    """Take over the texts; the goal is never emptied."""
-    names = {field: (name, field) for field, (name, _) in _TEXTS.items()}
-    for field, known in (names | {"turn_context": ("turn_context",)}).items():
-        given = next((update[name] for name in known if update.get(name) is not None), None)
-        if given is None:
-            continue
-        text = _text(given)
-        if text or field != "task":
-            pages.uses += bool(text)
-            pages.texts[field] = text
-
-
-def _change(given: Mapping[str, Any], pages: _Pages) -> None:
-    """Take over the fields that differ; of a list, `add` has further items."""
-    field, index, item = _place(given.get("id"), pages)
-    if not field or (old := pages.lists[field][index]) is None:
-        return
-    fields = {name: value for name, value in given.items() if name != "id"}
-    more = _texts(fields.pop("add", [])) if isinstance(old, NamedList) else ()
-    if item is not None:
-        text = _text(next(iter(fields.values()), ""))
-        entry = _with_item(old, item, text) if text else None
-    else:
-        entry = _entry(field, fields, old) or (old if more else None)
-    if isinstance(entry, NamedList) and more:
-        entry = structs.replace(entry, items=(*entry.items, *more))
-    if entry is None:
-        pages.notices.append(f"{given['id']}: nothing in it to change")
-        return
-    pages.uses += 1
-    pages.lists[field][index] = entry
-
-
-def _close(given: Mapping[str, Any], pages: _Pages) -> None:
-    field, index, item = _place(given.get("id"), pages)
-    if not field or (old := pages.lists[field][index]) is None:
-        return
-    pages.uses += 1
-    outcome = _text(given.get("outcome") or given.get("resolution") or given.get("reason"))
-    pages.lists[field][index] = None
-    match old:
-        case NamedList() if item is not None:
-            pages.lists[field][index] = _with_item(old, item, "")
-        case OpenItem() if outcome:
-            work = Work(component=old.item, action=DONE, description=outcome)
-            pages.lists["completed"].append(work)
-        case ErrorRecord(resolution="") if outcome:
-            pages.lists[field][index] = structs.replace(old, resolution=outcome)
-        case _:
-            pass
-
-
-def _with_item(old: Item, index: int, text: str) -> Item:
-    """The list with another item in this place; an empty one is no longer shown, so that the others keep their ids."""
-    if not isinstance(old, NamedList) or index >= len(old.items):
-        return old
-    return structs.replace(old, items=(*old.items[:index], text, *old.items[index + 1 :]))
-
-
-def _add(field: str, given: Any, name: str, pages: _Pages) -> None:
-    if given is None:
-        return
-    if isinstance(given, str | dict):
-        given = [given]
-    if not isinstance(given, list):
-        pages.notices.append(f"`{name}` is no list")
-        return
-    for each in cast("list[Any]", given):
-        entry = _entry(field, each)
-        if entry is None:
-            pages.notices.append(f"`{name}`: an entry without content")
-        else:
-            pages.uses += 1
-            pages.lists[field].append(entry)
-
-
-_ID: Final = re.compile(r"\W*([a-z])(\d{1,6})(?:\.(\d{1,6}))?\W*", re.IGNORECASE)
-
-
-def _place(given: Any, pages: _Pages) -> tuple[str, int, int | None]:
-    """The field and the index that an id names, and the index of the item in a list; an empty field, with a notice, if
-    there is no such entry."""
-    found = _ID.fullmatch(str(given)[:40])
-    field, index, item = "", -1, None
-    if found:
-        letter = found[1].lower()
-        field = next((field for field, kind in _KINDS.items() if kind.letter == letter), "")
-        index = int(found[2]) - 1
-        item = int(found[3]) - 1 if found[3] else None
-    if field and 0 <= index < len(pages.lists[field]):
-        old = pages.lists[field][index]
-        if item is None or (isinstance(old, NamedList) and 0 <= item < len(old.items)):
-            return field, index, item
-    pages.notices.append(f"there is no entry {str(given)[:40]!r}")
-    return "", -1, None
-
-
-def _objects(given: Any, name: str, pages: _Pages, plain: str = "") -> Iterator[Mapping[str, Any]]:
-    """The objects in a list; a text stands for an object with this one field, if any."""
-    if given is None:
-        return
-    for each in cast("list[Any]", given if isinstance(given, list) else [given]):
-        if isinstance(each, dict):
-            yield cast("Mapping[str, Any]", each)
-        elif plain and isinstance(each, str):
-            yield {plain: each}
-        else:
-            pages.notices.append(f"`{name}`: {_text(each)[:20]!r} is no object with an id")
-
-
 # One entry.
 
 
-def _entry(field: str, given: Any, old: Item | None = None) -> Item | None:
+def _entry(kind: _Kind, given: Any, old: Item | None = None) -> Item | None:
     """The entry that a model describes, by a text or an object; fields that it does not name are those of `old`. None: it
     says nothing."""
-    kind = _KINDS[field]
     main = next(iter(kind.fields))
     fields = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {main: given}
-    values: dict[str, Any] = {}
-    for name, target in kind.fields.items():
-        value = fields.get(name, fields.get(target))
-        if value is not None:
-            values[name] = value
+    known = {name: fields.get(name, fields.get(target)) for name, target in kind.fields.items()}
+    values = {name: value for name, value in known.items() if value is not None}
     if not values and old is None and len(fields) == 1:  # under whatever name
         values = {main: next(iter(fields.values()))}
     if kind.type is str:
         return _in_one_text(values, kind, old)
-    return _in_fields(values, kind, old)
+    parts = {kind.fields[name]: _value(name, value) for name, value in values.items()}
+    if old is None:
+        entry: Item | None = kind.type(**parts) if parts.get(kind.fields[main]) else None
+        return entry
+    return structs.replace(cast("Any", old), **parts) if parts else None
 
 
 def _in_one_text(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> str | None:
@@ -393,32 +364,19 @@ def _parts(text: str, kind: _Kind) -> dict[str, str]:
     return {name: part for name, part in parts.items() if part}
 
 
-def _in_fields(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> Item | None:
-    fields = {kind.fields[name]: _value(name, value) for name, value in values.items()}
-    if old is not None:
-        changed: Item = structs.replace(cast("Any", old), **fields)
-        return changed if fields else None
-    if not fields.get(next(iter(kind.fields.values()))):
-        return None
-    entry: Item = kind.type(**{**_NEEDED.get(kind.type, {}), **fields})
-    return entry
-
-
-_NEEDED: Final[Mapping[Any, Mapping[str, str]]] = MappingProxyType(
-    {Work: {"action": DONE}, ToolOutcome: {"outcome": ""}}
-)
-"""Values of fields that an entry must have."""
-
-
 def _value(name: str, given: Any) -> Any:
     if name == "priority":
         return given if given in _PRIORITIES else "medium"
     return _texts(given) if name == "items" else _text(given)
 
 
+def _many(given: Any) -> list[Any]:
+    """What a model gave, as a list."""
+    return cast("list[Any]", given) if isinstance(given, list) else [given] * (given is not None)
+
+
 def _texts(given: Any) -> tuple[str, ...]:
-    many = cast("list[Any]", given) if isinstance(given, list) else [given]
-    return tuple(text for text in map(_text, many) if text)
+    return tuple(text for text in map(_text, _many(given)) if text)
 
 
 def _text(given: Any) -> str:
@@ -441,25 +399,6 @@ def _text(given: Any) -> str:
 #
 #     history   task, state, plan, and the lists
 #     prefix    turn context                          the beginning and the end of a split turn
-#
-# What must be said of any session (the goal, the state, what the user demands) needs about a thousand tokens; what was
-# found and decided grows with the window, because a larger one is folded less often and holds more when it is:
-#
-#     window      12,000   30,000   60,000   75,000 and more
-#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
-#     prefix         460      550      700       775 (200,000: 1,400)
-#
-# A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
-# updated holds the whole session, so it has more.
-
-WRITTEN_BASE: Final = 1000
-WRITTEN_SHARE: Final = 1 / 15
-"""History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
-PREFIX_BASE: Final = 400
-PREFIX_SHARE: Final = 1 / 200
-"""The same for the beginning of a split turn, up to `Policy.prefix_tokens`."""
-LIMIT_SHARE: Final = 0.25
-"""The largest share of a small window that history may have; the prefix may have half of that."""
 
 
 @attrs.frozen(kw_only=True)
@@ -474,15 +413,8 @@ class SummaryRoom:
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
         """The policy's limits, bounded by what the window needs and has."""
-        policy, window = context.policy, context.capacity
-        most = int(LIMIT_SHARE * window)
-        history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), most)
-        prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), most // 2)
-        return cls(
-            history=min(policy.summary_tokens, history),
-            prefix=min(policy.prefix_tokens, prefix),
-            count=context.counter.count,
-        )
+        room = PageRoom.of(context.policy, context.capacity)
+        return cls(history=room.history, prefix=room.prefix, count=context.counter.count)
 
     def size(self, item: Item) -> int:
         """Tokens of a list entry as it is shown."""

@@ -14,18 +14,22 @@ result of a call that the request had shown as interrupted is late, and is marke
     shown    prompt             answer  result  steer
 
 What is hidden is replaced where its group is shown, by `as_shown`: the block then has the replacement as its only
-content, and a hidden tool result stays a tool result. (`_fold` has the events that hide.)
+content, and a hidden tool result stays a tool result. (`_fold` has the events that hide.) What is shown with a label is
+`quoted` between tags.
 
 A view finds calls, ids and paths in a *registry*, so that nothing searches the window. Consecutive views share one
 registry, and the fold of the next block extends it. If another view has already continued from the same start (for
 example, a trial view that was dropped), the registry is rebuilt from the view's entries.
 """
 
+import re
+import unicodedata
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Sized
 from enum import Enum
 from functools import cached_property
+from hashlib import sha256
 from itertools import compress, count
 from operator import attrgetter, is_not
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, cast
@@ -493,6 +497,41 @@ def stand_in(block: Block, text: str) -> Block:
             nothing: dict[str, object] = {"parts": (), "provider": {}}
             changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
             return replace(block, text=text, **changes)
+
+
+# Quoting text between tags that the text cannot close.
+#
+#     <summary-204 version="5">
+#     ... </summary> ... </summary-118> ...
+#     </summary-204>
+#
+# The *mark* behind the tag's name is taken from the hash of the text, and is one that does not occur in the text. So whatever a
+# tool or a web page writes is not the closing tag, and nothing in it has to be found and rewritten: a text is quoted to the
+# letter. The same text has the same mark, so that a request stays in the cache.
+
+
+MARK_DIGITS: Final = 3
+"""Of a mark, one token, unless the text has it: a long text, or one that guesses, has a longer mark."""
+_BREAKING: Final = re.compile(
+    '[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029"“”„‟″＂<>‹›〈〉《》«»﹤﹥＜＞]|&(?=#|quot|[lg]t)',
+    re.IGNORECASE,
+)
+"""What could end an attribute's quotation marks, or its tag, or is read as a character that could."""
+
+
+def quoted(tag: str, text: str, **attributes: str) -> str:
+    """The text between an opening and a closing tag, each on its own line."""
+    name = f"{tag}-{_mark(text)}"
+    given = "".join(f' {key}="{_BREAKING.sub("_", value)}"' for key, value in attributes.items())
+    return f"<{name}{given}>\n{text}\n</{name}>"
+
+
+def _mark(text: str) -> str:
+    """The shortest beginning of the text's hash, as a number, that does not occur in the text."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    digits = str(int(sha256(text.encode(errors="surrogatepass")).hexdigest(), 16))
+    ends = range(MARK_DIGITS, len(digits) + 1)
+    return next(digits[:end] for end in ends if digits[:end] not in plain)
 
 
 # The registry.

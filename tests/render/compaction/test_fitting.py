@@ -14,7 +14,7 @@ from render import (
     total_tokens,
 )
 from render.compaction._range import fitting_range, tried_out
-from render.policy._policy import PageRoom
+from render.policy._context import PageRoom
 from render.summary._findings import text_of_findings as text
 from render.summary._text import DONE, FOUND, computed_sections
 from tests import _builders as make

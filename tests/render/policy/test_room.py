@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import Policy
-from render.policy._policy import PageRoom
+from render.policy._context import PageRoom
 from tests._table import for_each
 
 TUNING = Path(__file__).parents[3] / "docs" / "tuning.md"

@@ -17,6 +17,7 @@ from render.summary._actions import (
     fitted,
     text_of_actions,
 )
+from render.summary._calls import runs_of
 from render.view._view import View
 from tests._builders import call, result, said, view_of
 from tests._table import for_each
@@ -32,7 +33,7 @@ def told(*items: Block) -> list[str]:
 
 
 def done(view: View, previous: tuple[Action, ...] = ()) -> tuple[Action, ...]:
-    return advance(previous, view.entries)
+    return advance(previous, view.entries, runs_of(view.entries))
 
 
 def ran(command: object, output: str = "", **fields: Any) -> list[str]:
@@ -192,7 +193,8 @@ def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
     ]
     assert told(*first, *asked) == ["$ cd /srv && make test (2 times) -> last: 3 failed, 4 passed"]
     before = [Process(command="make test", id="7", seen=1)]
-    (later,) = advance((), view_of(*asked).entries, before)
+    entries = view_of(*asked).entries
+    (later,) = advance((), entries, runs_of(entries), before)
     assert (later.verb, later.target, later.outcome) == ("$", "make test", "3 failed, 4 passed")
 
 
@@ -331,8 +333,10 @@ def test_what_is_forgotten_or_kept_elsewhere_is_not_quoted() -> None:
     view = view_of(call("a", name="bash", command="cat key"), result("a", "the secret"))
     call_entry, answer = view.entries
     hidden = replace(answer, original=answer.block)
-    assert "secret" not in text_of_actions(advance((), [call_entry, hidden]))
-    assert advance((), [replace(call_entry, original=call_entry.block), answer]) == ()
+    entries = [call_entry, hidden]
+    assert "secret" not in text_of_actions(advance((), entries, runs_of(entries)))
+    entries = [replace(call_entry, original=call_entry.block), answer]
+    assert advance((), entries, runs_of(entries)) == ()
 
 
 # In the room given.

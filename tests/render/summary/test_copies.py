@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blocks import Region
+from render.summary._calls import runs_of
 from render.summary._working_set import Copy, VisibleLines, followed, working_set
 from render.view._view import Entry
 from tests._table import for_each
@@ -134,7 +135,7 @@ def test_a_copy_is_as_the_file_whatever_is_read_and_changed(
     disk = RealDisk(RealDisk([]).fresh(40))
     for step in steps:
         disk.do(*step)
-    copies = followed((), entries_of(disk.calls), 0)
+    copies = followed((), runs_of(entries_of(disk.calls)).values(), 0)
     assert all(is_true(copy, disk.lines) for copy in copies.values())
 
 
@@ -152,7 +153,7 @@ def test_a_page_is_as_the_file_though_it_knows_only_the_page_before(
     for steps, tokens in pages:
         for step in steps:
             disk.do(*step)
-        copies = followed(regions, entries_of(disk.calls[cut:]), since)
+        copies = followed(regions, runs_of(entries_of(disk.calls[cut:])).values(), since)
         assert all(is_true(copy, disk.lines) for copy in copies.values())
         cut = max(cut, len(disk.calls) - 3)
         visible: VisibleLines = dict.fromkeys(
@@ -177,13 +178,15 @@ READ = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
 
 def test_an_edit_moves_the_numbers_behind_it() -> None:
     later = ran(3, "Read", viewed(code(60, 61), 61), {"file_path": FILE, "offset": 61})
-    known = numbered(followed((), [*READ, *later, *edit(5, code(7), code(7, 70, 71))], 0))
+    known = numbered(
+        followed((), runs_of([*READ, *later, *edit(5, code(7), code(7, 70, 71))]).values(), 0)
+    )
     assert [known[n] for n in (7, 8, 9, 10, 11)] == code(6, 7, 70, 71, 8)
     assert [known[n] for n in (63, 64)] == code(60, 61)
 
 
 def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -> None:
-    copies = followed((), [*READ, *edit(3, code(50), code(51, 52))], 0)
+    copies = followed((), runs_of([*READ, *edit(3, code(50), code(51, 52))]).values(), 0)
     assert numbered(copies) == {}
     assert [len(stretch.rows) for stretch in copies[FILE].stretches] == [40]
 
@@ -192,7 +195,8 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
     "command",
     [
         f"sed -i 's/a/b/' {FILE}",
-        f"git checkout -- {FILE}",
+        f"sed -i '' 's|a;|b|' {FILE}",
+        f"git -C /srv checkout -- {FILE}",
         f"cd x && mv {FILE} y.py",
         f"python3 - <<'EOF'\nfrom pathlib import Path\nPath('{FILE}').write_text('')\nEOF",
         f"make > {FILE}",
@@ -200,10 +204,10 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
         "rm -f 'src'/*.py src/*.py",
         "git checkout -- src",
     ],
-    ids=["sed", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
+    ids=["sed", "quoted", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
 )
 def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
-    copies = followed((), [*READ, *ran(3, "bash", "", {"command": command})], 0)
+    copies = followed((), runs_of([*READ, *ran(3, "bash", "", {"command": command})]).values(), 0)
     assert copies[FILE].stretches == []
 
 
@@ -214,10 +218,12 @@ def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
 )
 def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
     log = [*READ, *ran(3, "bash", "", {"command": command})]
-    (region, *_) = working_set(followed((), log, 0), {}, 0, 9999, len)
+    (region, *_) = working_set(followed((), runs_of(log).values(), 0), {}, 0, 9999, len)
     assert region.doubt == 4
     again = [*log, *ran(5, "Read", viewed(code(*range(40))), {"file_path": FILE})]
-    assert not any(r.doubt for r in working_set(followed((), again, 0), {}, 0, 9999, len))
+    assert not any(
+        r.doubt for r in working_set(followed((), runs_of(again).values(), 0), {}, 0, 9999, len)
+    )
 
 
 @for_each(
@@ -234,35 +240,51 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
         "gh api x --jq '.[] | .patch' 2>&1",
         "gh pr create --body '- [x] `black .` was run'",
         "git fetch origin && gh pr list",
+        "cd src && python3 - <<'EOF'\nopen('other.txt', 'w').write('')\nEOF",
     ],
-    ids=["test", "diff", "branch", "grep", "wc", "other", "git", "base", "jq", "said", "fetch"],
+    ids=[
+        "test",
+        "diff",
+        "branch",
+        "grep",
+        "wc",
+        "other",
+        "git",
+        "base",
+        "jq",
+        "said",
+        "fetch",
+        "cd",
+    ],
 )
 def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
     log = [*READ, *ran(3, "bash", "1", {"command": command})]
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
 
 
 def test_of_a_file_that_something_else_changed_only_the_view_that_shows_it_is_known() -> None:
     changed = [*code(0), "a new line that nobody has written", *code(*range(1, 9))]
     view = ran(3, "Read", viewed(changed), {"file_path": FILE})
-    copies = followed((), [*READ, *view], 0)
+    copies = followed((), runs_of([*READ, *view]).values(), 0)
     assert [row.text for each in copies[FILE].stretches for row in each.rows] == changed
 
 
 def test_what_is_hidden_is_in_no_copy() -> None:
     call, result = READ
     hidden = replace(result, original=result.block)
-    assert not followed((), [call, hidden], 0)
+    assert not followed((), runs_of([call, hidden]).values(), 0)
     change, done = edit(3, code(7), code(99))
     hidden = replace(change, original=change.block)
-    assert followed((), [*READ, hidden, done], 0)[FILE].stretches == []
+    assert followed((), runs_of([*READ, hidden, done]).values(), 0)[FILE].stretches == []
 
 
 def test_a_relative_path_is_the_known_file_that_ends_like_it() -> None:
     log = ran(1, "Read", viewed(code(1, 2)), {"file_path": f"/work/{FILE}"})
     log += ran(3, "bash", "\n".join(code(3)), {"command": f"sed -n 3p {FILE}"})
-    assert numbered(followed((), log, 0), f"/work/{FILE}") == dict(enumerate(code(1, 2, 3), 1))
+    assert numbered(followed((), runs_of(log).values(), 0), f"/work/{FILE}") == dict(
+        enumerate(code(1, 2, 3), 1)
+    )
 
 
 def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None:
@@ -272,7 +294,7 @@ def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None
     hunk = "\n".join([f" {code(1)[0]}", f"-{code(2)[0]}", f"+{code(20)[0]}", f" {code(3)[0]}"])
     patch = f"*** Begin Patch\n*** Update File: cart.py\n@@\n{hunk}\n*** End Patch"
     log += ran(3, "apply_patch", "Done", {"input": patch})
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     assert [*copies] == ["/work/cart.py"]
     assert numbered(copies, "/work/cart.py") == dict(enumerate(code(1, 20, 3), 1))
 
@@ -289,12 +311,18 @@ def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None
     ],
 )  # fmt: skip
 def test_a_file_that_was_written_is_known_as_a_whole(tool: str, given: dict[str, Any]) -> None:
-    assert numbered(followed((), ran(1, tool, "done", given), 0)) == {1: "a", 2: "b"}
+    assert numbered(followed((), runs_of(ran(1, tool, "done", given)).values(), 0)) == {
+        1: "a",
+        2: "b",
+    }
 
 
 def test_a_file_whose_text_the_shell_makes_is_not_known() -> None:
     command = f"cat > {FILE} <<EOF\na\n$b\nEOF"
-    assert followed((), ran(1, "bash", "", {"command": command}), 0)[FILE].stretches == []
+    assert (
+        followed((), runs_of(ran(1, "bash", "", {"command": command})).values(), 0)[FILE].stretches
+        == []
+    )
 
 
 NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "command", "patch")
@@ -313,6 +341,6 @@ def test_whatever_a_call_was_given_it_can_be_followed(given: dict[str, Any], sai
         for version, name in enumerate(("Edit", "apply_patch", "Read", "Bash", "Grep", "tool"))
         for entry in ran(2 * version + 1, name, said, given)
     ]
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     regions = working_set(copies, {}, 0, 50, len)
-    assert followed(regions, log, 5) is not None
+    assert followed(regions, runs_of(log).values(), 5) is not None

@@ -3,13 +3,15 @@
 from typing import Any
 
 from blocks import Block, FileChange, Progress
+from render.summary._calls import runs_of
 from render.summary._state import FILES_MAX, advance, fitted, text
 from tests._builders import call, result, view_of
 from tests._table import for_each
 
 
 def after(*items: Any, before: Progress | None = None) -> Progress:
-    return advance(before or Progress(), view_of(*items).entries)
+    entries = view_of(*items).entries
+    return advance(before or Progress(), entries, runs_of(entries))
 
 
 def change_of(*items: Block) -> FileChange:

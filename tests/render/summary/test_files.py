@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from blocks import ToolCall
-from render.summary._calls import run_of
-from render.summary._files import edits_of, numbers_in, view_of
+from render.summary._calls import edits_of, numbers_in, runs_of, view_of
 from tests._table import for_each
 from tests.render.summary.disk import FILE, FRAME, code, ran
 
@@ -13,9 +11,8 @@ LONG = "x" * 600
 
 def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[str]]]:
     """Of the file that is shown, the number of the first line and the lines of each stretch."""
-    call, result = ran(1, tool, said, given)
-    assert isinstance(call.block, ToolCall)
-    file, stretches = view_of(run_of(call.block, result)) or (FILE, [])
+    (run,) = runs_of(ran(1, tool, said, given)).values()
+    file, stretches = view_of(run) or (FILE, [])
     assert file == FILE
     return [(stretch.line, [row.text for row in stretch.rows]) for stretch in stretches]
 
@@ -76,9 +73,8 @@ def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
         "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ def f\n kept\n-out\n+in\n"
         "*** Add File: c.py\n+all of it\n*** Delete File: d.py\n*** End Patch"
     )
-    (call, _) = ran(1, "apply_patch", "done", {"input": patch})
-    assert isinstance(call.block, ToolCall)
-    assert [(c.file, c.old, c.new) for c in edits_of(run_of(call.block, None))] == [
+    (run,) = runs_of(ran(1, "apply_patch", "done", {"input": patch})).values()
+    assert [(c.file, c.old, c.new) for c in edits_of(run)] == [
         ("a.py", None, ""),
         ("b.py", "kept\nout\n", "kept\nin\n"),
         ("c.py", None, "all of it\n"),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Finding, Hidden
+from render.summary._calls import runs_of
 from render.summary._findings import (
     advance,
     offers,
@@ -13,6 +14,7 @@ from render.summary._findings import (
     worth,
 )
 from render.summary._findings import text_of_findings as text
+from render.view._view import Entry
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, view_of
 from tests._table import for_each
@@ -20,9 +22,15 @@ from tests._table import for_each
 NEXT = prompt("And now?", "t2")
 
 
+def folded(
+    previous: Sequence[Finding], entries: Sequence[Entry], running: str = ""
+) -> tuple[Finding, ...]:
+    return advance(previous, entries, runs_of(entries), running)
+
+
 def found(*blocks: Block, running: str = "", previous: Sequence[Finding] = ()) -> list[str]:
     """Each finding as its kind and text."""
-    findings = advance(previous, view_of(*blocks).entries, running)
+    findings = folded(previous, view_of(*blocks).entries, running)
     return [f"{each.kind}: {each.text}" for each in findings]
 
 
@@ -74,12 +82,12 @@ def test_a_lead_is_told_without_the_exclamation_before_it() -> None:
 )
 def test_a_report_that_the_users_next_words_contradict_is_disputed(answer: str, turn: str) -> None:
     first = view_of(prompt("go"), said("The sign of ledger.py is kept."))
-    before = advance((), first.entries, "")
+    before = folded((), first.entries, "")
     later = make.grown(
         first, prompt(answer, "t2"), said("It is in b.py.", "t2"), prompt("Good.", "t3")
     )
     for known, entries in (((), later.entries), (before, later.entries[-3:])):
-        findings = advance(known, entries, "t3")
+        findings = folded(known, entries, "t3")
         assert {each.turn: each.disputed for each in findings} == {"t1": turn, "t2": ""}
 
 
@@ -94,15 +102,15 @@ def test_a_report_that_the_agent_takes_back_at_once_is_disputed(answer: str) -> 
     )  # fmt: skip
     first, rest = view.entries[:3], view.entries[3:]
     for findings in (
-        advance((), view.entries, "t3"),
-        advance(advance((), first, "t2"), rest, "t3"),
+        folded((), view.entries, "t3"),
+        folded(folded((), first, "t2"), rest, "t3"),
     ):
         assert {e.turn: e.disputed for e in findings if e.turn != "t3"} == {"t1": "t2", "t2": "t3"}
 
 
 def test_a_no_to_a_question_is_an_answer() -> None:
     asked = said("The sign of ledger.py is kept. Which of the two rows is the right one?")
-    [finding] = advance((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
+    [finding] = folded((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
     assert not finding.disputed
 
 
@@ -139,9 +147,9 @@ ASKED = "The sign of ledger.py is kept. Is row 7 or row 9 next?"
 def test_a_question_stays_as_long_as_the_users_answer_needs_it(answer: str, told: str) -> None:
     """An assent has answered it, and long words make sense alone; a short answer does not."""
     view = view_of(prompt("go"), said(ASKED), prompt(answer, "t2"))
-    asked = advance((), view.entries[:2], "t2")
+    asked = folded((), view.entries[:2], "t2")
     assert [each.text for each in asked] == [ASKED], "nobody has answered yet"
-    for findings in (advance((), view.entries, "t2"), advance(asked, view.entries[2:], "t2")):
+    for findings in (folded((), view.entries, "t2"), folded(asked, view.entries[2:], "t2")):
         assert [each.text for each in findings] == [told]
 
 
@@ -364,7 +372,7 @@ REPORT = "The reader of the ledger has two bugs, both in the sign.\n\n- row 7\n-
 )
 def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> None:
     view = view_of(prompt("go"), task, result("c1", REPORT), NEXT)
-    [finding] = [each for each in advance((), view.entries) if each.kind == "agent"]
+    [finding] = [each for each in folded((), view.entries) if each.kind == "agent"]
     assert finding.source == "find the bugs"
     assert finding.text.endswith("- row 7\n- row 9")
 
@@ -420,7 +428,7 @@ def test_nothing_is_told_of_what_was_hidden_on_request() -> None:
         reason="requested",
     )
     view = view_of(prompt("go"), report, NEXT, event)
-    assert "tangerine" not in text(advance((), view.entries))
+    assert "tangerine" not in text(folded((), view.entries))
 
 
 # Any log.
@@ -447,7 +455,7 @@ def test_any_log_has_findings_and_the_same_log_the_same(
     blocks: list[Block], running: str, cut: int
 ) -> None:
     entries = view_of(prompt("go"), *blocks).entries
-    once = advance(advance((), entries[:cut], "t1"), entries[cut:], running)
-    assert once == advance(advance((), entries[:cut], "t1"), entries[cut:], running)
+    once = folded(folded((), entries[:cut], "t1"), entries[cut:], running)
+    assert once == folded(folded((), entries[:cut], "t1"), entries[cut:], running)
     assert {each.turn for each in once} <= {e.block.turn for e in entries}
     assert all(each.text.strip() for each in once)

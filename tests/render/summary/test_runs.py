@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, CheckRecord, Progress, Repository
+from render.summary._calls import runs_of
 from render.summary._shell import commands_in
 from render.summary._state import (
     CHECK_VERSIONS,
@@ -23,7 +24,8 @@ from tests._table import for_each
 
 
 def after(*items: Any, before: Progress | None = None) -> Progress:
-    return advance(before or Progress(), view_of(*items).entries)
+    entries = view_of(*items).entries
+    return advance(before or Progress(), entries, runs_of(entries))
 
 
 def ran(call_id: str, command: str, answer: str = "", **arguments: Any) -> list[Block]:
@@ -183,6 +185,50 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
 
 
 @for_each(
+    "command, answer",
+    [
+        ("git log --oneline -1", "1a2b3c4 (HEAD -> main) One"),
+        ("git -C /srv log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git status --short && git log -2 --format='%h %s'", " M a.py\n1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git log -n 1", "commit 1a2b3c4d5e6f7a8b9c0d\nAuthor: Ann <a@x>\nDate:   Mon\n\n    One\n\n    commit 0a2b3c4 of it"),
+    ],
+)  # fmt: skip
+def test_a_log_tells_head(command: str, answer: str) -> None:
+    """Also where the session has made no commit, or HEAD is none of those that it has made."""
+    told = [(c.hash[:7], c.subject) for c in repository_of(*ran("a", command, answer)).commits]
+    assert told == [("1a2b3c4", "One")]
+    made = ran("b", "git commit -m Other", "[other 2b3c4d5] Other")
+    both = repository_of(*made, *ran("c", command, answer)).commits
+    assert [c.subject for c in both] == ["Other", "One"]
+
+
+@for_each("command", ["git log --oneline | grep One", "git log --oneline -- a.py", "git log --all"])
+def test_a_log_that_leaves_commits_out_tells_no_head(command: str) -> None:
+    assert repository_of(*ran("a", command, "1a2b3c4 One")).commits == ()
+
+
+def test_words_of_a_message_are_no_arguments() -> None:
+    made = repository_of(
+        *ran("a", "git commit -m One", "[main 1a2b3c4] One"),
+        *ran("b", "git commit -m 'Say what --amend, rebase and checkout do'", "* lint\n[main 2b3c4d5] Two"),
+    )  # fmt: skip
+    assert [c.hash for c in made.commits] == ["1a2b3c4", "2b3c4d5"]
+    assert made.branch == "main"
+    pushed = "To /srv/a.git\n   1a2b3c4..2b3c4d5  main -> main"
+    said = repository_of(*ran("a", "git commit -m 'push'\ngit diff", pushed))
+    assert said.pushed == ""
+
+
+def test_git_may_be_told_in_which_folder_it_is_to_work() -> None:
+    left = repository_of(
+        *ran("a", "git -C /srv/cart commit -m One", "[main 1a2b3c4] One"),
+        *ran("b", "git -C /srv/cart -c core.pager= commit -m Two", "[main 2b3c4d5] Two"),
+        *ran("c", "git -C /srv/cart reset --hard HEAD~1", "HEAD is now at 1a2b3c4 One"),
+    )
+    assert [c.hash for c in left.commits] == ["1a2b3c4"]
+
+
+@for_each(
     "command, answer, branch",
     [
         ("git status", "On branch main\n\nnothing to commit, working tree clean", "main"),
@@ -193,6 +239,7 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
         ),
         ("git branch --show-current", "cart\n", "cart"),
         ("git checkout cart", "Already on 'cart'", "cart"),
+        ("gh pr checkout 7", "Switched to branch 'cart'", "cart"),
         ("git branch", "  main\n* cart\n", "cart"),
         ("git log --oneline | wc -l", "7", ""),
     ],
@@ -305,6 +352,28 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
     )
     assert len(after(*whole, *one).checks) == 2
     assert [c.command for c in after(*one, *whole).checks] == ["go test ./..."]
+
+
+@for_each(
+    "command, again",
+    [
+        ("ruff check .", ".venv/bin/ruff check --quiet ."),
+        ("npm run lint", "cd web && npm run lint --silent 2>&1 | tail -3"),
+        ("pnpm build", "CI=1 pnpm run build"),
+        ("pytest -q tests", "timeout 60 python3 -m pytest tests -vv"),
+        ("make -j8 test", "make test"),
+    ],
+)
+def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, again: str) -> None:
+    failed = tried("a", command, "Exit code 1\nerror: no", is_error=True)
+    check = check_of(*failed, *tried("b", again, "All checks passed!"))
+    assert check.result == "ok: All checks passed!"
+
+
+@for_each("again", ["ruff check src", "ruff check --select E .", "mypy ."])
+def test_a_run_of_something_else_leaves_the_one_that_failed(again: str) -> None:
+    failed = tried("a", "ruff check .", "Exit code 1\nerror: no", is_error=True)
+    assert len(after(*failed, *tried("b", again, "fine")).checks) == 2
 
 
 def test_a_check_that_did_not_run_says_nothing() -> None:

@@ -5,17 +5,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._calls import run_of
+from render.summary._calls import runs_of
 from render.summary._shell import (
     ALL,
     NO_SCRIPT,
+    Edit,
     Script,
     Shown,
-    Written,
     parsed,
     script_of,
 )
-from tests._builders import call
+from tests._builders import call, view_of
 from tests._table import for_each
 
 SHOWN = {
@@ -59,19 +59,28 @@ def test_where_it_is_not_sure_whose_lines_they_are_nothing_is_shown(command: str
 
 
 WRITTEN = {
-    "cat > F <<'EOF'\na $b\nc\nEOF": Written("F", "a $b\nc\n"),
-    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", None),
-    "cat >> F <<'EOF'\na\nEOF": Written("F", "a\n", is_added=True),
-    "tee F <<'EOF'\na\nEOF": Written("F", "a\n"),
-    "cd /x && cat > F <<'EOF' && make\na\nEOF": Written("/x/F", "a\n"),
-    "make > F 2>&1": Written("F", None),
-    "apply_patch <<'EOF'\n*** Begin Patch\nEOF": Written("", "*** Begin Patch\n"),
+    "cat > F <<'EOF'\na $b\nc\nEOF": ("F", None, "a $b\nc\n"),
+    "cat <<EOF > F\na $b\nc\nEOF\npython F": ("F", None, None),
+    "tee F <<'EOF'\na\nEOF": ("F", None, "a\n"),
+    "cd /x && cat > F <<'EOF' && make\na\nEOF": ("/x/F", None, "a\n"),
+    "make > F 2>&1": ("F", None, None),
+    "cd x\napply_patch <<'EOF'\n*** Begin Patch\n*** Update File: F\n-a\n+b\nEOF": (
+        "x/F",
+        "a\n",
+        "b\n",
+    ),
 }
 
 
 @for_each("command", WRITTEN)
 def test_a_command_that_writes_a_file_says_what(command: str) -> None:
-    assert parsed(command).written == (WRITTEN[command],)
+    (edit,) = parsed(command).edits
+    assert (edit.file, edit.old, edit.new) == WRITTEN[command]
+
+
+def test_a_command_that_adds_to_a_file_says_so() -> None:
+    edit = Edit(file="F", old=None, new="a\n", is_added=True)
+    assert parsed("cat >> F <<'EOF'\na\nEOF").edits == (edit,)
 
 
 @for_each(
@@ -79,7 +88,7 @@ def test_a_command_that_writes_a_file_says_what(command: str) -> None:
     ["make >> F", "make 2> F", "make > /dev/null", "a || cat > F <<'E'\nx\nE", "if a\nthen\ncat > F <<'E'\nx\nE\nfi"],
 )  # fmt: skip
 def test_what_is_added_thrown_away_or_not_sure_to_run_is_no_writing(command: str) -> None:
-    assert parsed(command).written == ()
+    assert parsed(command).edits == ()
 
 
 def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
@@ -112,13 +121,14 @@ def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> 
 
 
 def test_a_patch_in_a_shell_is_read() -> None:
-    script = "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF"
-    (written,) = script_of({"command": ["bash", "-lc", script]}).written
-    assert written.text == "*** Begin Patch\n*** End Patch\n"
+    script = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: F\n+a\n*** End Patch\nEOF"
+    (edit,) = script_of({"command": ["bash", "-lc", script]}).edits
+    assert (edit.file, edit.new) == ("F", "a\n")
 
 
 def test_another_tool_runs_no_script() -> None:
-    assert run_of(call("a", name="ask", command="cat F"), None).script == NO_SCRIPT
+    (run,) = runs_of(view_of(call("a", name="ask", command="cat F")).entries).values()
+    assert run.script == NO_SCRIPT
 
 
 PARTS = st.sampled_from(

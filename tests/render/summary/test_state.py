@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, Envelope, Progress, Step, ToolResult
+from render.summary._calls import runs_of
 from render.summary._state import GOAL_CHARACTERS, STEPS_MAX, advance, fitted, text
 from tests._builders import call, followup, note, prompt, result, said, steer, view_of
 from tests._table import for_each
@@ -17,7 +18,8 @@ from tests.strategies import Play, steps
 
 
 def after(*items: Any, before: Progress | None = None) -> Progress:
-    return advance(before or Progress(), view_of(*items).entries)
+    entries = view_of(*items).entries
+    return advance(before or Progress(), entries, runs_of(entries))
 
 
 # The goal.
@@ -185,7 +187,7 @@ def test_nothing_known_is_nothing_said() -> None:
 def test_a_hidden_block_is_not_quoted() -> None:
     view = view_of(call("a", name="bash", command="make secret"), result("a", "secret"))
     hidden = [msgspec.structs.replace(e, original=e.block) for e in view.entries]
-    assert text(advance(Progress(), hidden)) == ""
+    assert text(advance(Progress(), hidden, runs_of(hidden))) == ""
 
 
 def test_a_tool_of_ones_own_is_followed_by_what_it_declares() -> None:
@@ -241,11 +243,11 @@ def test_any_calls_make_a_state_that_fits_its_room_and_can_be_stored(
     calls: list[tuple[str, dict[str, Any], str, bool]], room: int
 ) -> None:
     entries = view_of(*logged(calls)).entries
-    state = advance(Progress(), entries)
+    state = advance(Progress(), entries, runs_of(entries))
     small = fitted(state, room, count)
     assert count(text(small)) <= room
     assert fitted(small, room, count) == small
-    assert advance(Progress(), entries) == state
+    assert advance(Progress(), entries, runs_of(entries)) == state
     assert msgspec.json.decode(msgspec.json.encode(small), type=Progress) == small
     assert fitted(state, 100_000, count) == state
     assert fitted(small, 100_000, count) == state, (
@@ -262,15 +264,17 @@ def test_folding_in_parts_is_folding_at_once(
     ends = [place for place, block in enumerate(blocks) if not isinstance(block, ToolResult)]
     at = data.draw(st.sampled_from(ends))
     entries = view_of(*blocks).entries
-    first = advance(Progress(), entries[:at])
+    first = advance(Progress(), entries[:at], runs_of(entries))
     if not any(step.status == "completed" for step in first.steps):
-        assert advance(first, entries[at:]) == advance(Progress(), entries)
+        assert advance(first, entries[at:], runs_of(entries)) == advance(
+            Progress(), entries, runs_of(entries)
+        )
 
 
 @given(steps())
 def test_no_log_is_too_strange(made: list[tuple[Any, ...]]) -> None:
     entries = Play({}).run(made).timeline.view.entries
-    assert isinstance(text(advance(Progress(), entries)), str)
+    assert isinstance(text(advance(Progress(), entries, runs_of(entries))), str)
 
 
 def test_many_steps_are_bounded() -> None:
@@ -311,6 +315,9 @@ def test_calls_whose_result_came_after_a_fold_are_followed() -> None:
     entries = view_of(
         call("a", name="bash", command="make test"), result("a", "1 failed in 1s")
     ).entries
-    first = advance(Progress(), entries[:1])
+    first = advance(Progress(), entries[:1], runs_of(entries[:1]))
     assert first.checks == ()
-    assert advance(first, entries[1:], entries[:1]).checks == advance(Progress(), entries).checks
+    assert (
+        advance(first, entries[1:], runs_of(entries)).checks
+        == advance(Progress(), entries, runs_of(entries)).checks
+    )

@@ -3,6 +3,7 @@
 import msgspec
 
 from blocks import Digest, Region
+from render.summary._calls import runs_of
 from render.summary._working_set import (
     VisibleLines,
     followed,
@@ -26,7 +27,7 @@ def page(
     tokens: int = 9999,
     wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     return working_set(copies, visible or {}, 0, tokens, lambda text: len(text) // 4, wanted)
 
 
@@ -119,7 +120,7 @@ def test_of_what_was_read_at_once_the_places_that_the_work_is_about_come_first()
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
     log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
     assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
-    copies = followed((), log, 0)
+    copies = followed((), runs_of(log).values(), 0)
     regions = working_set(copies, {}, 5, 9999, len)
     assert {region.file for region in regions} == {FILE}
     assert sum(region.text.count("\n") + 1 for region in regions) == 9

@@ -88,6 +88,7 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
         ({"id": "e1", "resolution": "waited"}, {"errors"}, "e1. row_7 is locked -> waited"),
         ({"id": "l1.2", "item": "2 done"}, {"lists"}, "  l1.2. 2 done"),
         ({"id": "l1", "add": ["4 new"]}, {"lists"}, "  l1.4. 4 new"),
+        ({"id": "l1.2", "add": ["4 new"]}, {"lists"}, "  l1.4. 4 new"),
         ({"id": "l1", "title": "All accounts"}, {"lists"}, "l1. All accounts:"),
         ({"id": "l1", "items": ["1", "2"]}, {"lists"}, "  l1.2. 2"),
         ({"id": "w1", "outcome": "settled twice"}, {"completed"}, "w2. Account 1: settled twice"),

@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from render.summary._quote import quoted
+from render.view._view import quoted
 from tests._table import for_each
 
 TAGS = ("artifact", "block", "summary", "note", "plan", "notice", "earlier-message")
