@@ -24,7 +24,8 @@ gets shorter.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -657,8 +658,9 @@ def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
 def _statements(told: str) -> Iterator[str]:
     """Each statement of a text, with its leads on the same line, and each sentence that has sense alone."""
     pieces = read_prose(told)
+    under = _above(pieces)
     for index in _by_worth(pieces):
-        above = [pieces[i].text for i in sorted(_above(index, pieces))]
+        above = [pieces[i].text for i in sorted(under[index])]
         yield " ".join([*above, pieces[index].text])
         if not above and pieces[index].form == "sentence":
             alone = map(str.strip, sentences_of(pieces[index].text))
@@ -710,7 +712,8 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     if _size([finding], count) <= tokens:
         return finding
     pieces = read_prose(finding.text)
-    above = {i: _above(i, pieces) for i in _by_worth(pieces)}
+    under = _above(pieces)
+    above = {i: under[i] for i in _by_worth(pieces)}
     left = tokens - _size([structs.replace(finding, text="")], count)
     more = count(f" (and {MORE} more)")
     kept, lists, is_out = set[int](), set[int](), False
@@ -725,11 +728,14 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
             kept |= wanted
             lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
-    cut = {pieces[i].block for i in above if i not in kept and pieces[i].is_listed}
-    for block in sorted(cut):
-        items = [i for i in above if pieces[i].is_listed and pieces[i].block == block]
-        if len(kept.intersection(items)) < LIST_SHARE * len(items) and len(pieces) > len(items):
-            return _condensed(_without_list(finding, pieces, block), tokens, count)
+    sizes = Counter(pieces[i].block for i in above if pieces[i].is_listed)
+    stands = Counter(pieces[i].block for i in kept if pieces[i].is_listed)
+    gone = [
+        b for b in sorted(sizes) if stands[b] < LIST_SHARE * sizes[b] < LIST_SHARE * len(pieces)
+    ]
+    if gone:  # half of them, since what they leave may be enough for the others
+        rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
+        return _condensed(rest, tokens, count)
     if not kept:
         short = _line([finding], tokens, count)
         is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
@@ -740,24 +746,31 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     return short if _size([short], count) <= tokens else None
 
 
-def _without_list(finding: Finding, pieces: Sequence[Piece], block: int) -> Finding:
-    """The finding without a list; a lead that tells something says how long it was."""
-    size = sum(piece.is_listed and piece.block == block for piece in pieces)
-    first = next(i for i, piece in enumerate(pieces) if piece.is_listed and piece.block == block)
-    left = [piece for piece in pieces if not (piece.is_listed and piece.block == block)]
-    lead = pieces[first - 1] if first else None
-    if lead and lead.form == "lead" and worth(lead.text) > 0:
-        told = f"{lead.text.rstrip(':： ')} ({size} points)."
-        left[first - 1] = attrs.evolve(lead, form="sentence", text=told, depth=0)
+def _without_lists(finding: Finding, pieces: Sequence[Piece], blocks: Collection[int]) -> Finding:
+    """The finding without some lists; a lead that tells something says how long its was."""
+    sizes = Counter(piece.block for piece in pieces if piece.is_listed and piece.block in blocks)
+    left = list[Piece]()
+    for piece in pieces:
+        if not (piece.is_listed and piece.block in blocks):
+            left.append(piece)
+        elif (size := sizes.pop(piece.block, 0)) and left and left[-1].form == "lead":
+            told = f"{left[-1].text.rstrip(':： ')} ({size} points)."
+            if worth(left[-1].text) > 0:
+                left[-1] = attrs.evolve(left[-1], form="sentence", text=told, depth=0)
     return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 
-def _above(index: int, pieces: Sequence[Piece]) -> set[int]:
-    """The indices of what a piece stands under: the items that its list is in, a table's first row, and the lead."""
-    found, depth, before = set[int](), pieces[index].depth, index - 1
-    while pieces[index].is_listed and before >= 0 and pieces[before].is_listed:
-        if pieces[before].depth < depth:
-            found, depth = {*found, before}, pieces[before].depth
-        before -= 1
-    found |= {before + 1} - {index} if pieces[index].form == "row" else set()
-    return {*found, before} if before >= 0 and pieces[before].form == "lead" else found
+def _above(pieces: Sequence[Piece]) -> list[set[int]]:
+    """For each piece, the indices of what it stands under: the items that its list is in, a table's first row, and the
+    lead."""
+    found, items, start = list[set[int]](), list[int](), 0
+    for index, piece in enumerate(pieces):
+        if not (piece.is_listed and index and pieces[index - 1].is_listed):
+            items, start = [], index
+        while items and pieces[items[-1]].depth >= piece.depth:
+            items.pop()
+        first = {start} - {index} if piece.form == "row" else set[int]()
+        lead = {start - 1} if start and pieces[start - 1].form == "lead" else set[int]()
+        found.append({*items} | first | lead)
+        items.append(index)
+    return found

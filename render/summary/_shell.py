@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
 from typing import Any, Final
@@ -30,6 +30,8 @@ _DOCUMENT: Final = re.compile(
     r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*"
     r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))"
 )
+DOCUMENTS_MAX: Final = 100
+"""The most here-documents of a script: one that does not end is searched for to the end of the script."""
 _QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
@@ -80,13 +82,18 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
 def shown_command(command: CommandLine, characters_max: int) -> str:
     """The command on one line: documents and quoted scripts as their first line or length, the whole without its
     middle."""
-    text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
+    text = _with_documents(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
     text = _COMMENT.sub("", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
     return without_middle(" ".join(text.split()), characters_max)
+
+
+def _with_documents(by: str | Callable[[re.Match[str]], str], text: str) -> str:
+    """The text with something else instead of each here-document; as it is, if they are too many."""
+    return _DOCUMENT.sub(by, text) if text.count("<<") <= DOCUMENTS_MAX else text
 
 
 def _measured(document: re.Match[str]) -> str:
@@ -171,7 +178,7 @@ _CHANGE: Final = re.compile(
 @lru_cache(maxsize=256)
 def commands_in(script: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
-    short = _DOCUMENT.sub(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
+    short = _with_documents(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
     commands, _ = _read(f"{short}\n")
     for command in commands:
         text = " ".join(command.text.split())

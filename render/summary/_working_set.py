@@ -29,7 +29,7 @@ view is known. Commands that change files in another way make them forgotten, or
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
@@ -298,9 +298,8 @@ def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
             is_named = basename(name) in part or (is_changed and _is_within(name, part))
             if is_named or is_any:
                 copy.doubt = run.version
-            if (
-                is_named and is_changed and copy.changed < run.version
-            ):  # else it wrote it as a whole
+            is_written = copy.changed == run.version  # as a whole, by this call
+            if is_named and is_changed and not is_written:
                 copy.stretches, copy.changed = [], run.version
 
 
@@ -373,19 +372,13 @@ def working_text(regions: Iterable[Region]) -> str:
 WINDOWS: Final = 2
 """A region that was not seen for so many windows is left out."""
 SURROUNDINGS: Final = 20
-"""Lines before and after a change that count as seen with it: about half a screen."""
+"""Lines before and after a change, or a name, that count as seen with it: about half a screen."""
 OVERVIEW: Final = 60
 """A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
-OVERVIEW_AGE: Final = 2
-"""How many times as old."""
-_WORD: Final = re.compile(r"\w{6,}")
 WANTED_LINES: Final = 4
-"""A name in the user's words or the plan leads to a place in a file if no more lines of the file have it."""
-WANTED_BEFORE: Final = 5
-WANTED_BEHIND: Final = 12
-"""Lines of such a place before and behind the name: a definition with its comment and its beginning."""
-WANTED_AGE: Final = 2
-"""The divisor of its age."""
+"""A name in the user's words or the plan leads to a place in a file if no more lines of the file have it. It counts as newer."""
+OLDER: Final = 2
+"""How many times as old; for what counts as newer the divisor."""
 PATCHES: Final = (".patch", ".diff")
 """Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
@@ -426,17 +419,14 @@ def _ranked(
         sizes = Counter(row.seen for row in _rows(copy))
         telling = _telling_of(wanted, copy)
         for number, stretch in enumerate(copy.stretches):
-            changed, near = _changed_around(stretch.rows), _near(telling, stretch.rows)
+            changed = _around([row.edited for row in stretch.rows])
+            near = _around([not telling.isdisjoint(_words(row)) for row in stretch.rows])
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
-                age = now - row.seen
-                if index in near:
-                    age //= WANTED_AGE
-                elif sizes[row.seen] > OVERVIEW:
-                    age *= OVERVIEW_AGE
-                known = _Candidate(name, number, index, row)
-                ranked.append((min(age, now - edited), known))
+                is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
+                age = age // OLDER if near[index] else age * OLDER if is_overview else age
+                ranked.append((min(age, now - edited), _Candidate(name, number, index, row)))
     ranked.sort(key=itemgetter(0))
     return [known for _, known in ranked]
 
@@ -452,27 +442,20 @@ def _rows(copy: Copy) -> Iterator[Row]:
     return (row for stretch in copy.stretches for row in stretch.rows)
 
 
-def _changed_around(rows: Sequence[Row]) -> list[int]:
-    """For each row, the newest change within its surroundings; 0: none."""
-    edited = [row.edited for row in rows]
-    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(rows))
-    return [max(edited[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
+def _around(marks: Sequence[int]) -> list[int]:
+    """For each row, the greatest mark within its surroundings."""
+    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(marks))
+    return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
 
 
-def _near(words: Collection[str], rows: Sequence[Row]) -> set[int]:
-    """Indices of the rows around those that have one of these words."""
-    found = (n for n, row in enumerate(rows) if words and not _words(row).isdisjoint(words))
-    return {near for n in found for near in range(n - WANTED_BEFORE, n + WANTED_BEHIND)}
-
-
-def _telling_of(words: frozenset[str], copy: Copy) -> set[str]:
-    """The words that lead to few places of a file."""
-    lines = Counter(word for row in _rows(copy) for word in words and words & _words(row))
+def _telling_of(wanted: frozenset[str], copy: Copy) -> set[str]:
+    """The wanted names that lead to few places of a file."""
+    lines = Counter(word for row in _rows(copy) for word in wanted & _words(row))
     return {word for word, number in lines.items() if number <= WANTED_LINES}
 
 
 def _words(row: Row) -> set[str]:
-    return set(_WORD.findall(row.text))
+    return set(re.findall(r"\w{6,}", row.text))
 
 
 def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:

@@ -84,6 +84,14 @@ def test_of_a_list_at_least_a_third_is_told_or_only_how_long_it_was(room: int) -
     assert ("keep the sign (5 points)." in left) == (items == 0 and "The tables" in left)
 
 
+def test_thousands_of_points_and_lists_are_condensed_at_once() -> None:
+    """Their time grew with the square: a list of 20,000 points took half a minute, a thousand lists eleven seconds."""
+    points = "".join(f"{n}. a\n" for n in range(20_000))
+    lists = "\n\n".join(f"It fails because of {n}:\n{LIST}" for n in range(1_000))
+    for told in (points, lists):
+        assert count(text(fitted((report(1, told),), 300, count))) <= 300
+
+
 def test_items_are_told_whole_or_not_at_all() -> None:
     [short] = fitted((report(1),), count(REPORT) * 3 // 4, count)
     assert all(line in REPORT.split("\n") for line in short.text.split("\n"))
