@@ -36,7 +36,7 @@ APPLICATIONS = (
 )
 """What is built on a timeline, as a user could build it: rooms of `timeline` that could be distributions of their own. The
 agent is none, since a timeline offers it, and its loop is a flow as the operations are."""
-LIBRARY_NAMES_MAX, APPLICATION_NAMES_MAX = 131, 16
+LIBRARY_NAMES_MAX, APPLICATION_NAMES_MAX = 124, 16
 """What a user of the library may need to know, and what the applications add to it."""
 OFFERED_MAX = 129
 """Names of the library that applications import and that are not public: few of them are a user's word, and public names

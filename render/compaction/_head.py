@@ -71,7 +71,7 @@ from render.summary._state import advance, fitted
 from render.summary._state import text as state_text
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
-from render.summary._working_set import followed, oldest_of, shown_lines, working_set
+from render.summary._working_set import followed, oldest_of, ranked, shown_lines, working_set
 from render.summary._written import SummaryRoom, format_written, merge_summaries
 from render.view._view import Entry, Place, View, quoted
 
@@ -569,8 +569,8 @@ def _with_working_set(
     digest = replace(digest, regions=())
     told = sum(count(text) for _, text in computed_sections(digest) if text)
     working = room.working_beside(told)
-    wanted = _wanted(digest, fold)
-    regions = working_set(copies, _shown(fold), oldest_of(at_hand), working, count, wanted)
+    rows = ranked(copies, _shown(fold), oldest_of(at_hand), _wanted(digest, fold))
+    regions = working_set(copies, rows, working, count)
     seen = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(seen, digest.seen))
 

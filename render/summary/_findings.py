@@ -658,11 +658,11 @@ def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
 def _statements(told: str) -> Iterator[str]:
     """Each statement of a text, with its leads on the same line, and each sentence that has sense alone."""
     pieces = read_prose(told)
-    under = _above(pieces)
+    above = _above(pieces)
     for index in _by_worth(pieces):
-        above = [pieces[i].text for i in sorted(under[index])]
-        yield " ".join([*above, pieces[index].text])
-        if not above and pieces[index].form == "sentence":
+        leads = [pieces[i].text for i in sorted(above[index])]
+        yield " ".join([*leads, pieces[index].text])
+        if not leads and pieces[index].form == "sentence":
             alone = map(str.strip, sentences_of(pieces[index].text))
             yield from (each for each in alone if not DEPENDENT.match(each))
     if not pieces:
@@ -712,13 +712,12 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     if _size([finding], count) <= tokens:
         return finding
     pieces = read_prose(finding.text)
-    under = _above(pieces)
-    above = {i: under[i] for i in _by_worth(pieces)}
+    above, order = _above(pieces), _by_worth(pieces)
     left = tokens - _size([structs.replace(finding, text="")], count)
     more = count(f" (and {MORE} more)")
     kept, lists, is_out = set[int](), set[int](), False
-    for index, under in above.items():
-        wanted = {index, *under} - kept
+    for index in order:
+        wanted = {index, *above[index]} - kept
         reserve = more * (pieces[index].is_listed and not lists)
         cost = sum(count(pieces[each].line) + 2 for each in wanted) + reserve
         is_telling = worth(pieces[index].text) > 0
@@ -728,19 +727,19 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
             kept |= wanted
             lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
-    sizes = Counter(pieces[i].block for i in above if pieces[i].is_listed)
+    sizes = Counter(pieces[i].block for i in order if pieces[i].is_listed)
     stands = Counter(pieces[i].block for i in kept if pieces[i].is_listed)
-    gone = [
-        b for b in sorted(sizes) if stands[b] < LIST_SHARE * sizes[b] < LIST_SHARE * len(pieces)
-    ]
-    if gone:  # half of them, since what they leave may be enough for the others
+    least = {block: LIST_SHARE * size for block, size in sizes.items() if size < len(pieces)}
+    if gone := [
+        block for block in sorted(least) if stands[block] < least[block]
+    ]:  # half of them, since what they leave may be enough for the others
         rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
         return _condensed(rest, tokens, count)
     if not kept:
         short = _line([finding], tokens, count)
         is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
         return short if is_told and _size([short], count) <= tokens else None
-    out = [i for i in above if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
+    out = [i for i in order if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
     return short if _size([short], count) <= tokens else None

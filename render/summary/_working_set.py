@@ -317,20 +317,16 @@ def shown_lines(text: str) -> frozenset[str]:
 
 def working_set(
     copies: Mapping[str, Copy],
-    visible: VisibleLines,
-    oldest: int,
+    rows: Sequence["Candidate"],
     tokens_max: int,
     count: Callable[[str], int],
-    wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
-    """The regions of these files that have room in so many tokens; `visible` is what the request shows anyway. What was
-    not seen since version `oldest` is not worked on any more. `wanted` are names that the work is about."""
-    ranked = _ranked(copies, visible, oldest, wanted)
+    """The regions of these files with the first of the ranked rows, as many as have room in so many tokens."""
     characters = CHARACTERS * tokens_max
     for _ in range(TRIES):
-        sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in ranked)
-        ranked = ranked[: sum(size <= characters for size in sizes)]
-        chosen = tuple(_regions(copies, ranked))
+        sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in rows)
+        rows = rows[: sum(size <= characters for size in sizes)]
+        chosen = tuple(_regions(copies, rows))
         tokens = count(working_text(chosen)) if chosen else 0
         if tokens <= tokens_max:
             return chosen
@@ -393,7 +389,7 @@ TRIES: Final = 6
 SLACK: Final = 0.98
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A row with its place: the file, and the indices of the stretch in its copy and of the row in it."""
 
     file: str
@@ -407,12 +403,16 @@ def _is_shown(row: Row, visible: VisibleLines) -> bool:
     return all(each is None or row.text in each for each in lines)
 
 
-def _ranked(
-    copies: Mapping[str, Copy], visible: VisibleLines, oldest: int, wanted: frozenset[str]
-) -> list[_Candidate]:
-    """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
+def ranked(
+    copies: Mapping[str, Copy],
+    visible: VisibleLines,
+    oldest: int,
+    wanted: frozenset[str] = frozenset(),
+) -> list[Candidate]:
+    """The rows that a next edit most likely touches, most useful first: not those that the request shows anyway
+    (`visible`), nor those not seen since version `oldest`. `wanted` are names that the work is about."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    ranked = list[tuple[int, _Candidate]]()
+    known = list[tuple[int, Candidate]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
@@ -426,9 +426,8 @@ def _ranked(
                     continue
                 is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
                 age = age // OLDER if near[index] else age * OLDER if is_overview else age
-                ranked.append((min(age, now - edited), _Candidate(name, number, index, row)))
-    ranked.sort(key=itemgetter(0))
-    return [known for _, known in ranked]
+                known.append((min(age, now - edited), Candidate(name, number, index, row)))
+    return [candidate for _, candidate in sorted(known, key=itemgetter(0))]
 
 
 def is_scratch(name: str, copy: Copy) -> bool:
@@ -458,7 +457,7 @@ def _words(row: Row) -> set[str]:
     return set(re.findall(r"\w{6,}", row.text))
 
 
-def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Candidate]) -> Iterator[Region]:
+def _regions(copies: Mapping[str, Copy], chosen: Sequence[Candidate]) -> Iterator[Region]:
     """The chosen rows as regions, the file that was seen last first."""
     newest = dict[str, int]()
     places: dict[tuple[str, int], list[int]] = {}

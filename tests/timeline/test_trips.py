@@ -114,7 +114,7 @@ def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
     trip_of(told(), "compact")  # the first one loads its modules, which is no part of the trip
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
-    assert len(files(entered)) <= 41, files(entered)
+    assert len(files(entered)) <= 38, files(entered)
     assert len(files(entered, "timeline/")) <= 8, files(entered, "timeline/")
 
 

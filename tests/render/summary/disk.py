@@ -1,6 +1,6 @@
 """A file on a disk, and the log of the calls that show and change it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -10,12 +10,14 @@ from blocks import (
     BlockId,
     CallId,
     FoldState,
+    Region,
     TextPart,
     ToolCall,
     ToolResult,
     TurnId,
     path_of,
 )
+from render.summary._working_set import Copy, VisibleLines, ranked, working_set
 from render.view._view import Entry, Place
 
 FILE = "src/cart.py"
@@ -156,3 +158,15 @@ class Disk:
             tool, given = "bash", {"command": f"apply_patch <<'EOF'\n{given['input']}\nEOF\n"}
         self.calls.append(ran(self.version, tool, "done", given))
         self.lines[first : first + len(part)] = new
+
+
+def regions_of(
+    copies: Mapping[str, Copy],
+    tokens: int = 9999,
+    count: Callable[[str], int] = len,
+    visible: VisibleLines | None = None,
+    oldest: int = 0,
+    wanted: frozenset[str] = frozenset(),
+) -> tuple[Region, ...]:
+    """The working set of these files."""
+    return working_set(copies, ranked(copies, visible or {}, oldest, wanted), tokens, count)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from blocks import Region
 from render.summary._calls import runs_of
-from render.summary._working_set import Copy, VisibleLines, followed, working_set
+from render.summary._working_set import Copy, VisibleLines, followed
 from render.view._view import Entry
 from tests._table import for_each
-from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed
+from tests.render.summary.disk import FILE, Disk, code, edit, ran, regions_of, viewed
 
 
 def occurs_once(old: str, text: str) -> bool:
@@ -159,7 +159,7 @@ def test_a_page_is_as_the_file_though_it_knows_only_the_page_before(
         visible: VisibleLines = dict.fromkeys(
             entry.version for entry in entries_of(disk.calls[cut:])
         )
-        regions = working_set(copies, visible, 0, tokens, lambda text: len(text) // 4)
+        regions = regions_of(copies, tokens, lambda text: len(text) // 4, visible)
         since = disk.version
         assert all(is_true(copy, disk.lines) for copy in shown(regions).values())
 
@@ -218,12 +218,10 @@ def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
 )
 def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
     log = [*READ, *ran(3, "bash", "", {"command": command})]
-    (region, *_) = working_set(followed((), runs_of(log).values(), 0), {}, 0, 9999, len)
+    (region, *_) = regions_of(followed((), runs_of(log).values(), 0))
     assert region.doubt == 4
     again = [*log, *ran(5, "Read", viewed(code(*range(40))), {"file_path": FILE})]
-    assert not any(
-        r.doubt for r in working_set(followed((), runs_of(again).values(), 0), {}, 0, 9999, len)
-    )
+    assert not any(r.doubt for r in regions_of(followed((), runs_of(again).values(), 0)))
 
 
 @for_each(
@@ -342,5 +340,5 @@ def test_whatever_a_call_was_given_it_can_be_followed(given: dict[str, Any], sai
         for entry in ran(2 * version + 1, name, said, given)
     ]
     copies = followed((), runs_of(log).values(), 0)
-    regions = working_set(copies, {}, 0, 50, len)
+    regions = regions_of(copies, 50)
     assert followed(regions, runs_of(log).values(), 5) is not None

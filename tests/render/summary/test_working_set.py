@@ -9,11 +9,10 @@ from render.summary._working_set import (
     followed,
     oldest_of,
     shown_lines,
-    working_set,
     working_text,
 )
 from render.view._view import Entry
-from tests.render.summary.disk import FILE, code, edit, ran, viewed
+from tests.render.summary.disk import FILE, code, edit, ran, regions_of, viewed
 
 
 def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
@@ -28,7 +27,7 @@ def page(
     wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
     copies = followed((), runs_of(log).values(), 0)
-    return working_set(copies, visible or {}, 0, tokens, lambda text: len(text) // 4, wanted)
+    return regions_of(copies, tokens, lambda text: len(text) // 4, visible, wanted=wanted)
 
 
 def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
@@ -120,7 +119,7 @@ def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_sin
     log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
     assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
     copies = followed((), runs_of(log).values(), 0)
-    regions = working_set(copies, {}, 5, 9999, len)
+    regions = regions_of(copies, oldest=5)
     assert {region.file for region in regions} == {FILE}
     assert sum(region.text.count("\n") + 1 for region in regions) == 9
 
@@ -132,7 +131,7 @@ def test_a_page_made_of_the_page_before_is_the_same_if_nothing_happened() -> Non
         *edit(5, code(70), code(71, 72, 73, 74)),
     ]
     regions = page(log)
-    again = working_set(followed(regions, (), 6), {}, 0, 9999, len)
+    again = regions_of(followed(regions, (), 6))
     assert working_text(again) == working_text(regions)
 
 
