@@ -197,7 +197,7 @@ def test_history_and_split_prefix_have_their_own_rooms(practice: Practice) -> No
     instruction = asked["messages"][-1]["content"][-1]["text"]
     room = SummaryRoom.of(timeline.settings.context(None, None, 0.0))
     assert f"in at most {room.prefix} tokens" in instruction
-    assert f"Your part may have {room.history} tokens, besides" in instruction
+    assert f"Your part may have {room.history} tokens (about" in instruction
     assert event_of(timeline).summary.split_turn_id == "t5"
     assert "## Turn Context (split turn)\nIt reads the March pages." in shown
 
