@@ -6,10 +6,12 @@ is linear, 64 is quadratic.  No time by itself is.
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import islice
 from time import process_time
 from typing import Any, Final
 
 import msgspec
+import pytest
 
 from blocks import RangeCompacted, TextPart, encode_event
 from tests._builders import events_of, open_timeline, response, text, tool_use
@@ -191,6 +193,40 @@ def test_many_times_as_many_take_that_many_times_as_long(work: Callable[[int], N
     work(SMALL)  # what is loaded at the first use is loaded now
     few = seconds(lambda: work(SMALL))
     assert any(many / few < RATIO_MAX for many in times(lambda: work(SMALL * TIMES)))
+
+
+STRANGE: Final[dict[str, str]] = {
+    "points": "1. a\n",
+    "lists": "It fails because of x:\n\n- alpha beta.py\n- beta\n- gamma\n- delta\n\n",
+    "here-documents": "cat <<A\n",
+    "rows": "| a | b |\n",
+    "fences": "```\nx\n```\n\n",
+    "sentences": "Found it. ",
+    "errors": "Error: x\n",
+    "quotes": "'a\"\n",
+}
+"""What a text may consist of."""
+
+
+@pytest.mark.slow
+@for_each("shape", STRANGE)
+def test_the_page_of_a_strange_text_takes_as_long_as_the_text_is(shape: str) -> None:
+    """As what the agent says, as a command, and as its result."""
+
+    def work(number: int) -> None:
+        strange = STRANGE[shape] * number
+        timeline = open_timeline(window=6_000)
+        timeline.user("go")
+        for n, said in enumerate((strange, "and now?")):
+            timeline.record(
+                response(text(said), tool_use(f"c{n}", "Bash", command=strange), id=f"m{n}")
+            )
+            timeline.tool_result(f"c{n}", strange)
+        timeline.compact()
+
+    work(8 * SMALL)  # enough to be folded
+    few = min(islice(times(lambda: work(8 * SMALL)), 2))
+    assert any(many / few < RATIO_MAX for many in times(lambda: work(8 * SMALL * TIMES)))
 
 
 # Sizes.
