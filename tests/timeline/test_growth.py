@@ -198,7 +198,6 @@ def test_many_times_as_many_take_that_many_times_as_long(work: Callable[[int], N
 STRANGE: Final[dict[str, str]] = {
     "points": "1. a\n",
     "lists": "It fails because of x:\n\n- alpha beta.py\n- beta\n- gamma\n- delta\n\n",
-    "here-documents": "cat <<A\n",
     "rows": "| a | b |\n",
     "fences": "```\nx\n```\n\n",
     "sentences": "Found it. ",
