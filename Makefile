@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long rest checks lint types pyright imports house site pytest slow package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-long rest others checks lint types pyright imports house site pytest slow package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -43,9 +43,6 @@ help: ## say what there is
 
 # What `make test-slow` runs; SLOW=slow where `make test` has run the properties at length (HYPOTHESIS_PROFILE=full).
 SLOW ?= slow or property
-
-# What a target says comes in one piece, where this make can do that.
-WHOLE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 # The user's own session in a window in which something happens, unless one is given.
 OWN_WINDOW = $(if $(filter command environment,$(firstword $(origin WINDOW))),$(WINDOW),auto)
@@ -98,9 +95,14 @@ test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a b
 slow: $(TESTING)
 	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m '$(SLOW)'
 
-# Most of it is one process, or waits for one, so two go on at a time; what each says is printed when it is over.
-rest: $(BUILDING) ## what CI runs after `make test`: the slow tests, pyright, packages and other Pythons, side by side
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(WHOLE) slow pyright package pythons
+# Most of it is one process, or waits for one, so two go on at a time; what the others say is printed when they are over.
+rest: $(BUILDING) ## what CI runs after `make test`: the slow tests; pyright, packages and other Pythons beside them
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 slow others
+
+others: $(BUILDING)
+	@mkdir -p build
+	@$(MAKE) --no-print-directory --keep-going --jobs=1 pyright package pythons >build/others.log 2>&1; \
+	  ended=$$?; cat build/others.log; exit $$ended
 
 # The environment of the sdist has what the wheel needs already: what it lacks itself is installed.
 package: $(BUILDING) ## build wheel and sdist, check them, install each where there is nothing of foldline, and try it
