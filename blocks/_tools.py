@@ -101,15 +101,20 @@ def default_durability(name: str, arguments: Mapping[str, Any] | None = None) ->
     return _DURABILITIES[tool_kind(name, arguments)]
 
 
+TARGET_MAX: Final = 100_000
+"""Characters."""
+
+
 def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) -> str:
-    """The file, command or query that a call is about, on one line; empty if its arguments name none.
+    """The file, command or query that a call is about, on one line; empty if its arguments name none. Of a longer one than
+    `TARGET_MAX` the beginning.
 
     An argument that the result's envelope declares comes first.
     """
     for key in ((envelope.target,) if envelope and envelope.target else ()) + _TARGETS:
         match arguments.get(key):
             case str(value) if value.strip():
-                return " ".join(value.split())
+                return " ".join(value[:TARGET_MAX].split())
             case [_, *_] as words:  # an argument vector
                 return " ".join(str(word) for word in cast("list[Any]", words))
             case int() | float() as value if key not in _TARGETS:

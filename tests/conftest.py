@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from persistence import DuckDBStore
 from tests import _s3
 from tests._postgres import Server, is_there, running
 from tests._sizes import HOUSE_SUITES, PROFILE, SLOW_SUITES
@@ -149,3 +150,12 @@ def bucket(
     for name, value in _s3.KEYS.items():
         monkeypatch.setenv(name, value)
     return next(new)
+
+
+@pytest.fixture(scope="session")
+def empty_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The closed file of a DuckDB store to which nothing was appended, to be copied: to make its tables and views takes
+    longer than most tests."""
+    path = tmp_path_factory.mktemp("empty") / "talks.duckdb"
+    DuckDBStore(path).close()
+    return path
