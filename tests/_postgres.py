@@ -27,6 +27,7 @@ SETTINGS: Final = (
     "max_connections=200",
     "shared_buffers=16MB",
     "fsync=off",  # what is killed here are processes, not the machine
+    "autovacuum=off",  # a snapshot of its own would keep what was removed from being erased
     "full_page_writes=off",
 )
 SECONDS: Final = 120
