@@ -73,6 +73,8 @@ EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_t
 """Tools with several functions: the argument `command` says which one."""
 _FILES: Final = ("file_path", "path", "filename", "notebook_path", "filePath")
 """Claude Code, Gemini CLI; pi, OpenHands; SWE-agent; Claude Code; opencode."""
+TARGET_MAX: Final = 100_000
+"""Characters of a target; of a longer one it is the beginning."""
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
 _PATCHED: Final = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*\S)", re.MULTILINE
@@ -101,13 +103,8 @@ def default_durability(name: str, arguments: Mapping[str, Any] | None = None) ->
     return _DURABILITIES[tool_kind(name, arguments)]
 
 
-TARGET_MAX: Final = 100_000
-"""Characters."""
-
-
 def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) -> str:
-    """The file, command or query that a call is about, on one line; empty if its arguments name none. Of a longer one than
-    `TARGET_MAX` the beginning.
+    """The file, command or query that a call is about, on one line; empty if its arguments name none.
 
     An argument that the result's envelope declares comes first.
     """
