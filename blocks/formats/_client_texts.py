@@ -124,7 +124,7 @@ _EVENTS: Final = (
     _Row(r"\[Request interrupted", INTERRUPTION),
 )  # fmt: skip
 _COMMAND: Final = re.compile(
-    r"(?P<asks><command-message>[^<]*</command-message>\s*)?<command-name>\s*(?P<name>[^<]*?)\s*</command-name>\s*"
+    r"(?P<asks><command-message>[^<]*</command-message>\s*)?<command-name>(?P<name>[^<]*)</command-name>\s*"
     r"(?:<command-message>[^<]*</command-message>\s*)?(?:<command-args>(?P<words>.*)</command-args>)?",
     re.DOTALL,
 )
@@ -165,7 +165,7 @@ def command_in(text: str) -> str:
     client has written down; empty for other texts, and for a command without words that the client carries out itself."""
     found = _COMMAND.fullmatch(text.strip()) if text.lstrip().startswith("<command-") else None
     words = (found["words"] or "").strip() if found else ""
-    return f"{found['name']} {words}".strip() if found and (words or found["asks"]) else ""
+    return f"{found['name'].strip()} {words}".strip() if found and (words or found["asks"]) else ""
 
 
 def operator_text(text: str) -> ClientText:

@@ -387,6 +387,6 @@ class StoreContract(
             with closing(open_store()) as store:
                 try:
                     getattr(contract, name)(store)
-                except Exception as error:  # noqa: BLE001 -- whatever the store raises
+                except Exception as error:  # noqa: BLE001 -- a store that is broken may raise anything: that is told
                     broken[name] = "".join(format_exception_only(error)).strip()
         return broken

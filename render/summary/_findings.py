@@ -730,9 +730,8 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     sizes = Counter(pieces[i].block for i in order if pieces[i].is_listed)
     stands = Counter(pieces[i].block for i in kept if pieces[i].is_listed)
     least = {block: LIST_SHARE * size for block, size in sizes.items() if size < len(pieces)}
-    if gone := [
-        block for block in sorted(least) if stands[block] < least[block]
-    ]:  # half of them, since what they leave may be enough for the others
+    gone = [block for block in sorted(least) if stands[block] < least[block]]
+    if gone:  # half of them, since what they leave may be enough for the others
         rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
         return _condensed(rest, tokens, count)
     if not kept:

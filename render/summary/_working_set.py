@@ -371,6 +371,7 @@ SURROUNDINGS: Final = 20
 """Lines before and after a change, or a name, that count as seen with it: about half a screen."""
 OVERVIEW: Final = 60
 """A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
+_NAME: Final = re.compile(r"\w{6,}")
 WANTED_LINES: Final = 4
 """A name in the user's words or the plan leads to a place in a file if no more lines of the file have it. It counts as newer."""
 OLDER: Final = 2
@@ -417,10 +418,10 @@ def ranked(
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
-        telling = _telling_of(wanted, copy)
+        named = _named(wanted, copy)
         for number, stretch in enumerate(copy.stretches):
             changed = _around([row.edited for row in stretch.rows])
-            near = _around([not telling.isdisjoint(_words(row)) for row in stretch.rows])
+            near = _around(named[number])
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
@@ -447,14 +448,12 @@ def _around(marks: Sequence[int]) -> list[int]:
     return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
 
 
-def _telling_of(wanted: frozenset[str], copy: Copy) -> set[str]:
-    """The wanted names that lead to few places of a file."""
-    lines = Counter(word for row in _rows(copy) for word in wanted & _words(row))
-    return {word for word, number in lines.items() if number <= WANTED_LINES}
-
-
-def _words(row: Row) -> set[str]:
-    return set(re.findall(r"\w{6,}", row.text))
+def _named(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
+    """For each row of each stretch, whether it has a wanted name that leads to few places of the file."""
+    found = [[wanted.intersection(_NAME.findall(r.text)) for r in s.rows] for s in copy.stretches]
+    lines = Counter(name for rows in found for names in rows for name in names)
+    few = {name for name, number in lines.items() if number <= WANTED_LINES}
+    return [[not few.isdisjoint(names) for names in rows] for rows in found]
 
 
 def _regions(copies: Mapping[str, Copy], chosen: Sequence[Candidate]) -> Iterator[Region]:
