@@ -1,10 +1,16 @@
-"""Gemini CLI chats: one document or, since 0.40, one message per line; calls contain their results."""
+"""Gemini CLI chats: one document or, since 0.40, one message per line; calls contain their results.
+
+Newer versions write each result once more as the message of the user that brought it to the model, and lines that
+change what is before them: `$set` (fields of the chat, all messages at its beginning and when it is compressed) and
+`$rewindTo` (`chatRecordingService.ts` of the program).
+"""
 
 from typing import Any
 
-from blocks import UsageRecorded, text_of_parts
+from blocks import TextPart, UsageRecorded, text_of_parts
 from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._messages import add_results
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -22,14 +28,14 @@ def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
     builder.id = string(source.records[0][1].get("sessionId"))
-    latest: dict[Any, Record] = {}  # a later line with the same id replaces an earlier one
-    for place, record in enumerate(source.messages):
-        latest[string(record[1].get("id")) or place] = record
-    for number, message in latest.values():
+    messages = _messages(source.messages)
+    calls = (call for _, message in messages for call in objs(message.get("toolCalls")))
+    answered = {string(call.get("id")) for call in calls if objs(call.get("result"))}
+    for number, message in messages:
         at = seconds(message.get("timestamp"))
         match message.get("type"):
             case "user":
-                builder.user(parts_of(message.get("content")), at)
+                _hear(builder, number, message, at, answered)
             case "gemini":
                 _respond(builder, number, message, at)
             case _:
@@ -38,6 +44,43 @@ def _read(source: Source) -> Session:
 
 
 GEMINI = Importer(NAME, _looks, _read)
+
+
+def _messages(records: tuple[Record, ...]) -> list[Record]:
+    """The messages in order, each in its last state, without what the user took back."""
+    latest: dict[Any, Record] = {}
+    for place, record in enumerate(records):
+        number, line = record
+        if "$rewindTo" in line:
+            ids = list(latest)
+            back = ids.index(line["$rewindTo"]) if line["$rewindTo"] in latest else 0
+            for rewound in ids[back:]:
+                del latest[rewound]
+        elif "$set" in line:
+            # What a compression puts in the place of the messages is left out: the session keeps the whole history.
+            for message in () if latest else objs(obj(line["$set"]).get("messages")):
+                latest[string(message.get("id")) or len(latest)] = (number, message)
+        elif "type" in line:
+            latest[string(line.get("id")) or place] = record
+    return list(latest.values())
+
+
+def _hear(
+    builder: Builder, number: int, message: Json, at: float | None, answered: set[str]
+) -> None:
+    """Add what the user says; the results that come with it, too, unless their calls contain them."""
+    parts = objs(message.get("content"))
+    results = [part for part in parts if "functionResponse" in part]
+    if not results:
+        builder.user(parts_of(message.get("content")), at)
+        return
+    missing = [r for r in results if string(obj(r["functionResponse"]).get("id")) not in answered]
+    for read in messages_in({"role": "user", "parts": missing}, "gemini"):
+        add_results(builder, read.content, number, at)
+    # What else is not text was read by a tool.
+    said = [TextPart(text=text) for part in parts if (text := string(part.get("text"))).strip()]
+    if said:
+        builder.user(said, at, "steer")
 
 
 def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:

@@ -66,3 +66,64 @@ def test_a_cancelled_call_has_no_result(write: Callable[..., Path], kinds: Kinds
 def test_an_answer_of_many_shapes_is_shown_as_json(write: Callable[..., Path]) -> None:
     session = read_session(write(HEADER, ASK, answer({"output": {"n": 1}})))
     assert text_of(session.items[-1].blocks[0]) == '{"n":1}'
+
+
+def returned(*more: dict[str, Any]) -> dict[str, Any]:
+    """The message that brought the result of `answer` to the model, as newer versions write it."""
+    response = {"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "a"}}}
+    return {"id": "u2", "type": "user", "content": [response, *more]}
+
+
+def test_a_result_that_is_written_twice_is_one_result_and_no_prompt(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    session = read_session(write(HEADER, ASK, answer({"output": "a"}), returned()))
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+    assert session.notices == ()
+
+
+def test_a_result_that_only_the_message_to_the_model_has_is_the_result(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    session = read_session(write(HEADER, ASK, answer({}, result=None), returned()))
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+    assert text_of(session.items[-1].blocks[0]) == "a"
+
+
+def test_words_beside_a_result_are_the_users_and_a_picture_is_the_tools(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    session = read_session(
+        write(HEADER, ASK, answer({"output": "a"}), returned(picture, {"text": "only *.py"}))
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "steer"]
+    assert text_of(session.items[-1].blocks[0]) == "only *.py"
+
+
+def test_what_the_chat_begins_with_is_read_and_what_a_compression_puts_there_is_not(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    context = {"id": "c", "type": "user", "content": "<session_context>today</session_context>"}
+    summary = {"id": "z", "type": "user", "content": "<state_snapshot>short</state_snapshot>"}
+    session = read_session(
+        write(
+            HEADER,
+            {"$set": {"messages": [context]}},
+            ASK,
+            answer({"output": "a"}),
+            {"$set": {"messages": [summary]}},
+        )
+    )
+    assert kinds(session) == ["turn attachment", "prompt", "[call]", "result"]
+
+
+def test_what_the_user_took_back_is_not_in_the_session(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    again = {**ASK, "id": "u3", "content": "rather this"}
+    session = read_session(
+        write(HEADER, ASK, answer({"output": "a"}), returned(), {"$rewindTo": "g1"}, again)
+    )
+    assert kinds(session) == ["turn prompt", "turn prompt"]
+    assert kinds(read_session(write(HEADER, ASK, {"$rewindTo": "gone"}, again))) == ["turn prompt"]
