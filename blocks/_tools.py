@@ -17,36 +17,37 @@ from typing import Any, Final, cast
 from blocks._block import Durability, Envelope, ToolKind
 
 TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
-    **dict.fromkeys(
-        ("read", "read_file", "view", "view_file", "cat", "open", "open_file", "notebookread"),
-        "read",
-    ),
-    **dict.fromkeys(
-        (
-            "edit", "write", "multiedit", "notebookedit", "write_file", "create", "create_file",
-            "edit_file", "replace", "apply_patch", "str_replace_editor",
-            "str_replace_based_edit_tool",
-        ),
-        "write",
-    ),
-    **dict.fromkeys(
-        (
-            "bash", "shell", "exec", "exec_command", "run", "execute_bash", "run_command",
-            "run_shell_command", "terminal",
-        ),
-        "command",
-    ),
-    **dict.fromkeys(
-        (
-            "grep", "glob", "search", "find", "find_file", "ls", "list_dir", "list_directory",
-            "list_files", "toolsearch", "search_dir", "search_file", "search_files",
-            "search_file_content",
-        ),
-        "search",
-    ),
-    **dict.fromkeys(("websearch", "webfetch", "google_web_search", "fetch", "fetch_url"), "web"),
-}  # fmt: skip
-"""The kinds of the tools of well-known coding agents, by their names in lower case."""
+    name: kind
+    for kind, names in cast(
+        "dict[ToolKind, str]",
+        {
+            "read": "cat notebookread open open_file read read_file read_text_file readfile view view_file",
+            "write": (
+                "apply_diff apply_patch applypatch create create_file delete_file edit edit_file"
+                " edit_notebook_file insert_content insert_edit_into_file multi_replace_string_in_file"
+                " multiedit notebookedit replace replace_in_file replace_string_in_file search_replace"
+                " str_replace_based_edit_tool str_replace_editor strreplace strreplacefile write"
+                " write_file write_to_file writefile"
+            ),
+            "command": (
+                "bash exec exec_command execute execute_bash execute_command local_shell powershell run"
+                " run_command run_in_terminal run_shell_command run_terminal_cmd run_terminal_command shell"
+                " shell_command terminal"
+            ),
+            "search": (
+                "code_search codebase_search file_search find find_file glob glob_file_search grep"
+                " grep_search list list_dir list_directory list_files ls search search_dir search_file"
+                " search_file_content search_files semantic_search toolsearch"
+            ),
+            "web": "codesearch fetch fetch_url fetch_webpage fetchurl google_web_search searchweb webfetch websearch",
+        },
+    ).items()
+    for name in names.split()
+}
+"""The kinds of the tools of well-known coding agents, by their names in lower case: Claude Code, Codex, Gemini CLI, Qwen Code,
+opencode, pi, OpenHands, SWE-agent, mini-swe-agent; Copilot (`run_in_terminal`, `replace_string_in_file`), Cursor
+(`run_terminal_cmd`, `search_replace`), Cline and Roo Code (`execute_command`, `write_to_file`), Kimi (`StrReplaceFile`),
+Droid (`Execute`, `Create`), Grok (`view_file`), MCP's file server (`read_text_file`)."""
 WEB_TOOLS: Final = ("web_", "browser_")
 """Prefixes of the names of other web tools."""
 _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
@@ -71,8 +72,10 @@ ASKING_TOOLS: Final = frozenset(
 Code, Cline and Roo Code, opencode, Codex."""
 EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
 """Tools with several functions: the argument `command` says which one."""
-_FILES: Final = ("file_path", "path", "filename", "notebook_path", "filePath")
-"""Claude Code, Gemini CLI; pi, OpenHands; SWE-agent; Claude Code; opencode."""
+_FILES: Final = (
+    "file_path", "path", "filename", "notebook_path", "filePath", "target_file", "absolute_path",
+)  # fmt: skip
+"""Claude Code, Gemini CLI; pi, OpenHands, Kimi; SWE-agent; Claude Code; opencode, Copilot; Cursor, Grok; Qwen Code."""
 TARGET_MAX: Final = 100_000
 """Characters of a target; of a longer one it is the beginning."""
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")

@@ -15,6 +15,7 @@ The others are a number. A command is told in full if it is new or was run again
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -40,6 +41,7 @@ from render.summary._calls import (
     shown_by,
     telling_error,
 )
+from render.summary._findings import is_delegated
 from render.summary._identifiers import one_line
 from render.summary._shell import (
     ALL,
@@ -64,6 +66,9 @@ OUTCOME_MAX: Final = 240
 """Characters of an outcome: an output that is no longer is told itself."""
 ANSWER_MAX: Final = 400
 """The same of an answer of a tool that is no command and looks at no file: a task, an issue, a record."""
+REPEATED_SHARE: Final = 0.2
+"""The most of its words that are new in an output that repeats its call."""
+_TELLING: Final = re.compile(r"\d+|\w{4,}")
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
 LAST: Final = ", the last: "
@@ -192,10 +197,18 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
         query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
         verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
-    elif asks_user(name) and not failure:
-        said = ""  # the user's words stand elsewhere
+    elif not failure and (
+        asks_user(name) or is_delegated(run.call) or _repeats(output, f"{name} {arguments}")
+    ):
+        said = ""  # the user's words and reports stand elsewhere
     weight = 0 if run.kind == "search" else 1 + bool(failure)
     return Action(verb=verb, target=target or main_argument(arguments), outcome=said, weight=weight)
+
+
+def _repeats(output: str, call: str) -> bool:
+    """Whether an output says hardly more than the call, as that of a tool that notes something does."""
+    told, given = (Counter(_TELLING.findall(each.lower())) for each in (output, call))
+    return bool(told) and (told - given).total() <= REPEATED_SHARE * told.total()
 
 
 def _ran(command: CommandLine, run: Run, output: str) -> Action:

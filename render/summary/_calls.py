@@ -164,20 +164,25 @@ def _run(asked: Entry, call: ToolCall, answered: Entry | None) -> Run:
     )
 
 
-# The lines that a tool adds around a command's output: exit status, duration.
+# The lines that a tool adds around a command's output or a file's text: exit status, duration.
 #
-# Codex adds them before the output, OpenHands after it, and mini-swe-agent puts the output between tags.
+# Codex adds them before the output, OpenHands after it; mini-swe-agent puts the output between tags; Gemini CLI and Qwen Code
+# write the command before it and how it ended behind it, and before a part of a file, which lines these are.
 
 
 _BEFORE: Final = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process \w+ with|Original token count|Exit code)\b[^\n]*\n){1,8}Output:\n"
     r"(?:Warning: truncated output[^\n]*\n)?(?:Total output lines:[^\n]*\n+)?"
-    r"|<returncode>-?\d+</returncode>\n<output>\n",
+    r"|<returncode>-?\d+</returncode>\n<output>\n"
+    r"|(?:Command: [^\n]*\nDirectory: [^\n]*\n)?(?:Output|Stdout): ?\n?"
+    r"|\n?IMPORTANT: The file content has been truncated\.\n"
+    r"Status: Showing lines (?P<line>\d{1,7})-[^\n]*\nAction: [^\n]*\n+--- FILE CONTENT \(truncated\) ---\n"
 )
 _BEHIND: Final = re.compile(
     r"\n?</output>\s*\Z|(?:\n\[(?:The command completed with exit code|Command finished with exit code"
     r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
+    r"|(?:\n(?:Stderr|Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*)+\s*\Z"
 )
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`."""
@@ -206,22 +211,28 @@ def is_cut(text: str) -> bool:
 LINE_MAX: Final = 160
 """Characters of one line of an error."""
 STATUS_MAX: Final = 20
+STATUS_CHARACTERS: Final = 400
+"""Characters at the beginning of a result in which its status is looked for, besides what a tool adds behind the output."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})"
 )
-"""The exit status in the beginning of a result, in lower case."""
+"""The exit status in lower case."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
-    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
+    r"error|err_|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
 )
 """Names an error in a line in lower case."""
 _NO_ERROR: Final = re.compile(
     r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
     r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
+    r"|\bexit(?:ed)? (?:with )?(?:code|status)\b|could not compile|\bdue to \d+ previous|for more information about"
+    r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
+    r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$"
 )
-"""A line that has such a word and names none: a count, a heading, the status."""
+"""A line that has such a word and names none: a count, a heading, the status, what cargo, npm, pnpm, yarn and make say about
+the failure of what they ran."""
 
 
 def status_of(result: ToolResult | None) -> str:
@@ -232,7 +243,9 @@ def status_of(result: ToolResult | None) -> str:
     for key in ("exit_code", "returncode", "exit_status"):
         if key in known:
             return one_line(leaves(known[key]), STATUS_MAX)
-    found = _STATUS.search(text_of(result)[:400].lower())
+    text = text_of(result)
+    ended = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
+    found = _STATUS.search(ended.lower())
     return found.group(1) if found else "failed" if result.is_error else "ok"
 
 
@@ -418,7 +431,8 @@ def shown_by(run: Run) -> Shown | None:
     line, lines = 0, ALL
     if run.kind == "read":
         names = (run.target,)
-        line, _ = lines_asked(run.call.input)
+        before = _BEFORE.match(run.whole)
+        line = int((before and before["line"]) or lines_asked(run.call.input)[0])
     elif run.kind == "write":
         names = written_paths(run.call.name, run.call.input, run.envelope)
     elif len(parts := run.script.parts) == 1:

@@ -745,16 +745,8 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
 
 
 def _without_lists(finding: Finding, pieces: Sequence[Piece], blocks: Collection[int]) -> Finding:
-    """The finding without some lists; a lead that tells something says how long its was."""
-    sizes = Counter(piece.block for piece in pieces if piece.is_listed and piece.block in blocks)
-    left = list[Piece]()
-    for piece in pieces:
-        if not (piece.is_listed and piece.block in blocks):
-            left.append(piece)
-        elif (size := sizes.pop(piece.block, 0)) and left and left[-1].form == "lead":
-            told = f"{left[-1].text.rstrip(':： ')} ({size} points)."
-            if worth(left[-1].text) > 0:
-                left[-1] = attrs.evolve(left[-1], form="sentence", text=told, depth=0)
+    """The finding without some lists, and without their leads."""
+    left = [piece for piece in pieces if not (piece.is_listed and piece.block in blocks)]
     return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 

@@ -25,7 +25,9 @@ _LIMITS: Final = re.compile(
     r"(?:\s*(?:2>&1|2>\s*/dev/null|\|&?\s*(?:head|tail)(?:\s+-\S+)*(?:\s+\d+)?|\|\|\s*true|;?\s*echo \S*\$\?\S*))+\s*\Z"
 )
 """The end of a command that only changes how much of its output is shown."""
-_ENTERED: Final = re.compile(r"\s*cd\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_ENTERED: Final = re.compile(
+    r"\s*(?:cd|Set-Location)\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*"
+)
 _DOCUMENT: Final = re.compile(
     r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*"
     r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))"

@@ -313,8 +313,9 @@ _LOOKS: Final = table(
 )
 """Programs that only print what there is, or nothing."""
 _LOOK: Final = re.compile(
-    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
+    r"\W*(?:(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
     r"|gh (?:\w+ (?:view|list|status|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
+    r"|(?i:get|select|measure|where|sort|format|compare)-[A-Za-z])"  # PowerShell
 )
 """Other commands that do no more."""
 _LOOKING: Final = _LOOKS | table(
@@ -376,11 +377,7 @@ def _telling_commands(run: Run) -> Sequence[Command]:
     if run.kind in {"write", "other"}:
         verb = run.kind if run.kind == "write" else run.call.name
         return commands_in(f"{verb} {run.target}")[:1]
-    return [
-        c
-        for c in run.commands
-        if c.words[0] not in _LOOKING and not (c.words[0] == "git" and is_look(c))
-    ]
+    return [c for c in run.commands if c.words[0] not in _LOOKING and not is_look(c)]
 
 
 def is_look(command: Command) -> bool:
@@ -392,7 +389,7 @@ def suite_of(command: Command) -> str:
     """Program and task of a command that checks or builds; empty if it does neither."""
     program, *others = command.words
     plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
-    if program in _LOOKING or not _OTHERS.isdisjoint((program, *others[:2])):
+    if program in _LOOKING or is_look(command) or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
     names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
     task = (
@@ -667,8 +664,7 @@ def _changes(progress: Progress) -> str:
     plain = [change for change in progress.changes if is_plain(change)]
     more = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
     lines = [
-        f"({progress.others} files that were changed earlier are not listed)"
-        * (progress.others > 0),
+        f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
         *(_change(change, root) for change in progress.changes if change not in plain),
     ]
@@ -693,7 +689,7 @@ def _git(repository: Repository) -> Iterator[str]:
     if repository.branch:
         yield f"branch {repository.branch}"
     if commits := [f"{c.hash} {c.subject} {_at(c.seen)}".strip() for c in repository.commits]:
-        yield f"commits: {'; '.join(commits)}"
+        yield f"newest commits: {'; '.join(commits)}"
     if repository.pushed_at:
         newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
         later = f", before {newer} of these commits" if newer else ""

@@ -255,6 +255,21 @@ def test_of_what_another_tool_answers_in_words_the_beginning_is_told() -> None:
     assert len(line) <= ANSWER_MAX + 20
 
 
+def test_what_an_answer_repeats_of_its_call_and_what_another_agent_reports_is_not_told_again() -> (
+    None
+):
+    aim = "First the whole lexer, then each production of the grammar, to find where it loops"
+    topic = call("a", name="update_topic", title="Reading", summary=aim)
+    done = f'Current topic: "Reading"\nTopic summary: {aim}\n'
+    assert told(topic, result("a", done)) == [f"update_topic {aim}"]
+    [line] = told(topic, result("a", f"{done}Topic 12 is closed"))
+    assert "Topic 12 is closed" in line
+    task = call("b", name="task", description="Review it", prompt="Review all")
+    assert told(task, result("b", "Two bugs: ...")) == ["task Review it"]
+    [line] = told(task, result("b", "out of credit", is_error=True))
+    assert "out of credit" in line
+
+
 def test_edits_of_a_file_stay_apart_if_something_is_between_them() -> None:
     edit = {"name": "Edit", "file_path": "a.py", "old_string": "x", "new_string": "y"}
     assert told(

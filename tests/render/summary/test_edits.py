@@ -136,7 +136,7 @@ def test_what_git_puts_back_is_gone(command: str) -> None:
 def test_many_files_are_bounded_and_counted() -> None:
     state = after(*(b for n in range(FILES_MAX + 3) for b in edit(f"e{n}", "x", "y", path=f"{n}.py")))  # fmt: skip
     assert (len(state.changes), state.others) == (FILES_MAX, 3)
-    assert "(3 files that were changed earlier are not listed)" in text(state)
+    assert "(changed earlier and not listed: 3)" in text(state)
 
 
 def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() -> None:
@@ -148,7 +148,7 @@ def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() ->
         )
     )
     told = text(fitted(state, 9999, len))
-    assert "(4 files that were changed earlier are not listed)" in told
+    assert "(changed earlier and not listed: 4)" in told
     assert f"s{FILES_MAX // 3 + 3}.txt" in told
     assert "s3.txt" not in told
 

@@ -9,6 +9,12 @@ from tests.render.summary.disk import FILE, FRAME, code, ran
 LONG = "x" * 600
 
 
+TRUNCATED = (
+    "\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines 7-7 of 90 total lines.\n"
+    "Action: To read more of the file, use 'offset'.\n\n--- FILE CONTENT (truncated) ---\n"
+)
+
+
 def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[str]]]:
     """Of the file that is shown, the number of the first line and the lines of each stretch."""
     (run,) = runs_of(ran(1, tool, said, given)).values()
@@ -23,10 +29,11 @@ def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[s
         ("Read", "     7→a = 1\n     8→\n\n<system-reminder>no</system-reminder>", {"file_path": FILE, "offset": 7}),
         ("read", "a = 1\n\n\n[90 more lines in file. Use offset=9 to continue]", {"path": FILE, "offset": 7}),
         ("read", "<path>x</path>\n<content>6: x\n7: a = 1\n8: \n\n(End of file)\n</content>", {"filePath": FILE, "offset": 6}),
+        ("read_file", f"{TRUNCATED}a = 1\n", {"file_path": FILE, "offset": 6, "limit": 1}),
         ("str_replace_editor", "Here's the result:\n     7\ta = 1\n     8\t\n", {"command": "view", "path": FILE, "view_range": [7, 8]}),
         ("exec_command", f"{FRAME}     7\ta = 1\n     8\t\n", {"cmd": f"nl -ba {FILE} | sed -n '7,8p'"}),
     ],
-    ids=["Claude Code", "pi", "opencode", "OpenHands", "nl"],
+    ids=["Claude Code", "pi", "opencode", "Gemini CLI", "OpenHands", "nl"],
 )  # fmt: skip
 def test_a_view_has_the_lines_of_the_file_without_the_numbers(
     tool: str, said: str, given: dict[str, Any]

@@ -152,7 +152,7 @@ def test_commits_pushes_and_requests_are_told_with_their_labels() -> None:
     assert text(state).splitlines() == [
         "Branch and commits:",
         "- branch cart",
-        "- commits: 1a2b3c4 Add cart [v4]; 2b3c4d5 Fix cart [v10]",
+        "- newest commits: 1a2b3c4 Add cart [v4]; 2b3c4d5 Fix cart [v10]",
         "- pushed cart -> cart [v6], before 1 of these commits",
         "- pull requests: https://github.com/o/r/pull/7",
     ]
@@ -339,6 +339,53 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
     assert check.result == "failed (2): src/a.ts(3,1): error TS2304: Cannot find name 'x'."
 
 
+@for_each(
+    ("output", "line"),
+    [
+        (
+            ("error[E0412]: cannot find type `Message`\nerror: could not compile `app` (lib) due to 1 previous error"
+            "\nFor more information about this error, try `rustc --explain E0412`."),
+            "error[E0412]: cannot find type `Message`",
+        ),
+        (
+            " ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment\nTo fix this issue, install it.",
+            "ERR_PNPM_UNSUPPORTED_ENGINE Unsupported environment",
+        ),
+        (
+            "AssertionError: 500 is not 200\n ERR_PNPM_RECURSIVE_RUN_FIRST_FAIL  app test: `node run.js`\nExit status 1",
+            "AssertionError: 500 is not 200",
+        ),
+        (
+            "src/a.c:3: error: no such type\nmake: *** [Makefile:2: build] Error 1",
+            "src/a.c:3: error: no such type",
+        ),
+        (
+            "TypeError: x is not a function\nnpm error code ELIFECYCLE\nnpm error path /srv/app\nerror Command failed with exit code 1.",
+            "TypeError: x is not a function",
+        ),
+    ],
+)  # fmt: skip
+def test_what_runs_a_program_does_not_say_why_it_failed(output: str, line: str) -> None:
+    assert line in check_of(*tried("a", "make build", output, is_error=True)).result
+
+
+def test_gemini_cli_says_behind_an_output_how_it_ended() -> None:
+    good = ran(
+        "a", "npm run build", "Output: \n> app build\nCompiled 3 routes\nProcess Group PGID: 4711"
+    )
+    assert after(*good).checks[0].result == "ok: Compiled 3 routes"
+    bad = ran(
+        "b",
+        "npm run build",
+        "Output: \nType error: no such name\nExit Code: 1\nProcess Group PGID: 4711",
+    )
+    [check] = after(*bad).checks
+    assert (check.result.split(" ")[0], "Type error: no such name" in check.result) == (
+        "failed",
+        True,
+    )
+
+
 def test_a_pipe_hides_the_status_so_the_output_decides() -> None:
     output = "src/a.go:3:1: undefined: x"
     assert check_of(*tried("a", "go build ./... 2>&1 | head", output)).result == output
@@ -410,7 +457,10 @@ def test_an_edit_that_failed_is_open_until_one_of_that_file_succeeds() -> None:
     assert after(*failed, *edited).checks == ()
 
 
-@for_each("command", ["grep -rn x src", "ls none", "test -f x", "cat none", "diff a b"])
+@for_each(
+    "command",
+    ["grep -rn x src", "ls none", "test -f x", "cat none", "diff a b", "Select-String test a.log"],
+)
 def test_an_answer_is_no_error(command: str) -> None:
     assert after(*tried("a", command, "Exit code 1", **FAILED)).checks == ()
 
