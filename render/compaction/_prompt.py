@@ -56,7 +56,7 @@ from render.summary._written import (
 )
 from render.view._view import Entry, Group, GroupMemo, Json, View, quoted
 
-PROMPT_VERSION: Final = "2026-11-7"
+PROMPT_VERSION: Final = "2026-11-8"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
 MARKER: Final = "[foldline: summarise]"
 """First words of the instruction, by which logs, tests and servers recognise the request."""
@@ -71,8 +71,8 @@ page. A part of the page is computed from the log, and a part is yours.
 The computed part will have these sections. They are safe; do not repeat them, give them their meaning:
 {computed}
 
-Your part so far, each entry with its id for this answer; the page has no ids, so write none into a text. It stays as it is \
-except for what you change:
+Your part so far, each entry with its id for this answer and its tokens in brackets; the page has no ids, so write none into a \
+text. It stays as it is except for what you change:
 {written}
 
 Answer with an update of your part: one JSON object of this shape and nothing else. Leave out what is empty.
@@ -87,7 +87,7 @@ Answer with an update of your part: one JSON object of this shape and nothing el
   "findings": [{{"finding": "what was found out", "evidence": "how that is known: file and line, command, number"}}],
   "decisions": [{{"decision": "...", "reason": "...", "rejected": "the alternatives, each with why not"}}],
   "lists": [{{"title": "...", "items": ["a list that matters only if it is complete: every item, with its state"]}}],
-  "errors": [{{"error": "its message and cause", "resolution": "what helped, or empty"}}],
+  "errors": [{{"error": "its message and cause; what must be heeded again is a finding", "resolution": "what helped, or empty"}}],
   "done": [{{"what": "a piece of work that is finished", "outcome": "its result: commit, number, test counts"}}]
  }},
  "change": [{{"id": "f3", "evidence": "..."}}, {{"id": "c1", "constraint": "..."}}, {{"id": "l1.2", "item": "..."}}, {{"id": "l1", "add": ["..."]}}],
@@ -152,6 +152,10 @@ _LEFT_OUT: Final = frozenset({WORKING, DROPPED})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 NAMED_MAX: Final = 10
 """The most shortened texts of the user, and the most shortened results, that are named: the newest."""
+CHARACTERS: Final = 3.0
+"""Characters of a token of a written part; once it has `CHARACTERS_KNOWN` tokens, as many as it has itself: names, paths and
+code have more tokens than words of the same length."""
+CHARACTERS_KNOWN: Final = 200
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""
 
@@ -194,7 +198,9 @@ class Asking:
         """The instruction, with the written part so far; `is_apart`: the request ends where it is cut; `part`: which part
         of what is folded it quotes, if not all of it."""
         room, count = SummaryRoom.of(self.context), self.context.counter.count
-        written = numbered(before)
+        written, history = numbered(before, count), report_history(before)
+        used = count(history)
+        each = len(history) / used if used > CHARACTERS_KNOWN else CHARACTERS
         context = _CONTEXT.format(tokens=room.prefix) if self.goes_on else _NO_CONTEXT
         fold = self.fold
         where = (_APART if is_apart else _FOLDED).format(
@@ -206,9 +212,7 @@ class Asking:
             cut=self._cut() if not is_apart else "",
         )
         short = [f"{one_line(text, WORDS)!r}" for text in shortened(fold)][-NAMED_MAX:]
-        size = _ROOM.format(
-            room=room.history, characters=4 * room.history, used=count(report_history(before))
-        )
+        size = _ROOM.format(room=room.history, characters=round(each * room.history, -2), used=used)
         return _INSTRUCTION.format(
             marker=MARKER,
             said=_SHORTENED.format(texts=", ".join(short)) if short else "whole",

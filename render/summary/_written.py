@@ -126,8 +126,8 @@ def report_history(summary: StructuredSummary) -> str:
     return format_written(structs.replace(summary, turn_context=""))
 
 
-def numbered(summary: StructuredSummary) -> str:
-    """The written part as a model is shown it to update it: each entry on a line of its own, with its id."""
+def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
+    """The written part as a model is shown it to update it: each entry on a line of its own, with its id and its tokens."""
     texts = ((name, getattr(summary, field)) for field, (name, _) in _TEXTS.items())
     lines = [f"{name}: {text}" for name, text in texts if text]
     pages = _Pages.of(summary)
@@ -136,7 +136,7 @@ def numbered(summary: StructuredSummary) -> str:
         lines += [f"{kind.name}:"] if entries else []
         for name, entry in entries:
             shown = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
-            lines.append(f"{'  ' * ('.' in name)}{name}. {shown}")
+            lines.append(f"{'  ' * ('.' in name)}{name} [{count(shown)}]. {shown}")
     return "\n".join(lines)
 
 

@@ -94,7 +94,7 @@ def test_three_hundred_compactions_forget_nothing_pinned_and_do_not_grow() -> No
 
 
 LISTS = ("constraints", "open", "findings", "decisions", "lists", "errors", "done")
-ENTRY = re.compile(r"^ *(\w[\d.]+)\. .*?(entry-\d+)", re.MULTILINE)
+ENTRY = re.compile(r"^ *(\w[\d.]+) \[\d+\]\. .*?(entry-\d+)", re.MULTILINE)
 FOLDS = st.lists(
     st.tuples(st.sets(st.sampled_from(LISTS), min_size=1), st.sets(st.integers(0, 69), max_size=2)),
     min_size=10,
@@ -117,7 +117,7 @@ def test_over_ten_folds_of_a_model_that_updates_nothing_goes_that_it_did_not_clo
     written, number = StructuredSummary(), 0
     for fold, (kinds, closing) in enumerate(folds, 1):
         view = make.grown(view, *worked(fold, "", "t1"))
-        ids = {name: label for label, name in ENTRY.findall(numbered(written))}
+        ids = {name: label for label, name in ENTRY.findall(numbered(written, len))}
         assert ids.keys() == there, "each has an id of its own"
         closed = {name for place, name in enumerate(sorted(there)) if place in closing}
         names = {f"entry-{number + place}": kind for place, kind in enumerate(sorted(kinds))}
