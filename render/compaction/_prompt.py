@@ -212,7 +212,9 @@ class Asking:
             cut=self._cut() if not is_apart else "",
         )
         short = [f"{one_line(text, WORDS)!r}" for text in shortened(fold)][-NAMED_MAX:]
-        size = _ROOM.format(room=room.history, characters=round(each * room.history, -2), used=used)
+        size = _ROOM.format(
+            room=room.history, characters=100 * round(each * room.history / 100), used=used
+        )
         return _INSTRUCTION.format(
             marker=MARKER,
             said=_SHORTENED.format(texts=", ".join(short)) if short else "whole",

@@ -167,7 +167,7 @@ def test_a_later_chunk_is_asked_with_what_the_earlier_ones_gave() -> None:
     assert later.texts[:-1] == first.texts[:-1]
     text = later.texts[-1]
     [(_, written)] = make.quotations(text, "your-part")
-    assert written == "findings:\nf1. </your-part> and <block> are quoted"
+    assert written == "findings:\nf1 [9]. </your-part> and <block> are quoted"
     assert [c["text"] for c in later.request["messages"][0]["content"]] == list(later.texts)
 
 
@@ -191,7 +191,7 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     assert not whole.is_split
     told = instruction(split, within)
     assert f"went up to the cut, in at most {room.prefix} tokens; replaces the one before" in told
-    size = f"{room.history} tokens (about {4 * room.history} characters), besides turn_context"
+    size = f"{room.history} tokens (about {round(3 * room.history, -2)} characters), besides turn_context"
     assert f"Your part may have {size}" in told
     more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
     over = range_of(more, within, keep_ratio=0.0)

@@ -1,6 +1,7 @@
 """What the model is asked, what of its answer is taken, and what is known about it afterwards."""
 
 import asyncio
+import re
 from typing import Any
 
 import attrs
@@ -254,7 +255,7 @@ def test_the_model_is_shown_what_it_wrote_with_an_id_for_each_entry(practice: Pr
         timeline.compact(system=SYSTEM)
     asked = summary_requests(server)[-1]["messages"][-1]["content"][-1]["text"]
     [(_, own)] = quotations(asked, "your-part")
-    assert own == "findings:\nf1. One.\nlists:\nl1. All:\n  l1.1. a\n  l1.2. b"
+    assert own == "findings:\nf1 [3]. One.\nlists:\nl1 [3]. All:\n  l1.1 [1]. a\n  l1.2 [1]. b"
     [listed] = event_of(timeline).summary.summary.lists
     assert listed.items == ("a", "c")
 
@@ -433,7 +434,7 @@ def test_each_chunk_is_told_what_the_earlier_ones_gave(practice: Practice) -> No
     asked = summary_requests(server)
     told = [request["messages"][0]["content"][-1]["text"] for request in asked]
     assert "Fact of chunk 0." not in told[0]
-    assert all("f1. Fact of chunk 0." in text for text in told[1:])
+    assert all(re.search(r"f1 \[\d+\]\. Fact of chunk 0\.", text) for text in told[1:])
     facts = event_of(timeline).summary.summary.facts
     assert facts == tuple(f"Fact of chunk {n}." for n in range(len(asked)))
 
