@@ -229,10 +229,10 @@ _NO_ERROR: Final = re.compile(
     r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
     r"|\bexit(?:ed)? (?:with )?(?:code|status)\b|could not compile|\bdue to \d+ previous|for more information about"
     r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
-    r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$"
+    r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$|^\W*(?:categoryinfo|fullyqualifiederrorid)\b"
 )
-"""A line that has such a word and names none: a count, a heading, the status, what cargo, npm, pnpm, yarn and make say about
-the failure of what they ran."""
+"""A line that has such a word and names none: a count, a heading, the status, what cargo, npm, pnpm, yarn, make and
+PowerShell add to the error of what they ran."""
 
 
 def status_of(result: ToolResult | None) -> str:

@@ -267,6 +267,8 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 NAMELESS_BYTES: Final = 40
 """A shorter statement that names nothing tells hardly anything; in UTF-8, since a word of Chinese is a character or two."""
+NAMELESS_CUES: Final = 2
+"""The most that words alone are worth ("Found it. Confirmed with benchmarks, not guessing.")."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -334,8 +336,8 @@ def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
     names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
-    if is_nameless(statement):
-        cues = min(cues, 1)
+    if not (names or numbers):
+        cues = min(cues, 1 if is_nameless(statement) else NAMELESS_CUES)
     is_vague = (_UNSURE.search(statement), _PASSING.search(statement), announces(statement))
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - 3 * sum(map(bool, is_vague))
 
@@ -670,9 +672,9 @@ def _statements(told: str) -> Iterator[str]:
 
 
 def _by_worth(pieces: Sequence[Piece]) -> list[int]:
-    """The indices of the statements: the first that tells something, which sums up, then the most telling."""
+    """The indices of the statements: the first that tells something by name, which sums up, then the most telling."""
     told = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
-    first = next((i for i in told if worth(pieces[i].text) > 0), -1)
+    first = next((i for i in told if worth(pieces[i].text) > NAMELESS_CUES), -1)
     return sorted(told, key=lambda i: (i != first, -density(pieces[i].text)))
 
 

@@ -343,6 +343,11 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
     ("output", "line"),
     [
         (
+            ("The token '&&' is not a valid separator: error\n    + CategoryInfo : ParserError: (:) []"
+            "\n    + FullyQualifiedErrorId : InvalidEndOfLine"),
+            "The token '&&' is not a valid separator",
+        ),
+        (
             ("error[E0412]: cannot find type `Message`\nerror: could not compile `app` (lib) due to 1 previous error"
             "\nFor more information about this error, try `rustc --explain E0412`."),
             "error[E0412]: cannot find type `Message`",

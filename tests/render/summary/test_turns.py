@@ -84,6 +84,13 @@ def test_of_a_list_at_least_a_third_is_told_or_nothing_not_even_its_lead(room: i
     assert ("The tables" in left) == (items > 0)
 
 
+def test_what_sums_up_a_turn_in_one_line_names_something() -> None:
+    told = "Found it. Confirmed with benchmarks and a profiler, not guessed.\n\nRoot cause:\n`Ledger.rows` is never cleared in ledger.py."
+    [line] = fitted((report(1, told),), 25, count)
+    assert "Ledger.rows" in line.text
+    assert "Confirmed" not in line.text
+
+
 def test_thousands_of_points_and_lists_are_condensed_at_once() -> None:
     """Their time grew with the square: a list of 20,000 points took half a minute, a thousand lists eleven seconds."""
     points = "".join(f"{n}. a\n" for n in range(20_000))
