@@ -118,7 +118,7 @@ _EVENTS: Final = (
     ),
     # What other agents of a team say (session files of Claude Code 2.1); its lead gives a teammate its task, as a user does.
     _Row(r'<(?=teammate-message\b)(?!teammate-message teammate_id="team-lead")', ""),
-    _Row(r"Read the output file to retrieve the result: ", "task-notification"),
+    _Row(r"Read the output file to retrieve the result: |Full transcript available at: ", "task-notification"),
     _Row(r"Base directory for this skill: ", "skill"),
     _Row(r"Caveat:", "caveat"),
     _Row(r"\[Request interrupted", INTERRUPTION),
@@ -136,7 +136,7 @@ _ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS,
 _REMINDER_ROWS: Final = tuple((re.compile(row.begin), row) for row in _REMINDERS)
 _BEGIN, _END = "<system-reminder>", "</system-reminder>"
 _DIGITS: Final = re.compile(r"\d+")
-_MARKS: Final = ("<", "#", "[", "B", "C", "R", "T")
+_MARKS: Final = ("<", "#", "[", "B", "C", "F", "R", "T")
 """How a text of a client can begin; checked first, because nearly no text does."""
 
 

@@ -262,6 +262,10 @@ def test_the_window_is_the_prompt_at_which_the_agent_compacted_by_itself(write: 
             "task-notification",
         ),
         (
+            "<task-notification>done</task-notification>\nFull transcript available at: /tmp/a4.output",
+            "task-notification",
+        ),
+        (
             (
                 '<teammate-message teammate_id="ann" color="blue">\nIt is done.\n</teammate-message>\n\n'
                 '<teammate-message teammate_id="bob">\n{"type":"idle_notification"}\n</teammate-message>'
