@@ -364,10 +364,12 @@ def _joined_as(action: Action) -> str:
 
 
 def _joined_lines(actions: Sequence[Action]) -> list[str]:
-    """Lines that each tell of several actions of one kind; parts of one file stand together."""
+    """Lines that each tell of several actions of one kind; those of one file stand together."""
     lines, is_found = list[str](), actions[0].outcome != NOTHING
-    for _, alike in groupby(actions, key=attrgetter("verb", "target")):
-        some = list(alike)
+    by_target: dict[tuple[str, str], list[Action]] = {}
+    for action in actions:
+        by_target.setdefault((action.verb, action.target), []).append(action)
+    for some in by_target.values():
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
         file = some[0].target if is_found else line_of(structs.replace(some[0], seen=0, outcome=""))
         runs = sum(action.runs for action in some) if is_found else 1

@@ -245,9 +245,16 @@ def _records(rows: Any) -> list[dict[str, Any]]:
     return [cast("dict[str, Any]", row) for row in given if isinstance(row, dict)]
 
 
+_CODE: Final = re.compile(
+    r".*[;{}(\[]\s*|\s*(?://|/\*|@\w|(?:const|let|var|return|await|import|export|function|def|class|async)\b|[\w.$]+ [:+-]?= ).*"
+)
+"""A line of a program, which may have as many letters as one of prose."""
+
+
 def _is_prose(text: str) -> bool:
     lines = [line for line in text.split("\n") if line.strip()]
-    return 2 * sum(map(is_prose_line, lines)) > len(lines)
+    code = sum(1 for line in lines if _CODE.fullmatch(line))
+    return 2 * sum(map(is_prose_line, lines)) > len(lines) > 4 * code
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -415,6 +422,8 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     later: list[str] = []
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
+        if finding.kind == "report":  # one that tells something is not replaced by "Glad it works!"
+            kept = [e for e in kept if not (e.kind == "report" and is_nameless(e.text))]
         is_gone = finding.kind == "found" and (
             any(supersedes(each, finding.text) for each in later)
             or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))

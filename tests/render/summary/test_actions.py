@@ -306,6 +306,9 @@ def test_adjacent_looks_share_a_line_up_to_a_length() -> None:
     ]
     other = call("d", name="read", path="b.py"), result("d")
     assert told(*reads, *other) == ["read a.py 1-50, 100-149, 200-249; b.py"]
+    assert told(reads[0], reads[1], *other, *reads[2:]) == [
+        "read a.py 1-50, 100-149, 200-249; b.py"
+    ]
     many = [
         b
         for n in range(40)

@@ -333,6 +333,12 @@ def test_a_question_in_another_form_is_not_in_the_way(questions: object) -> None
     [
         call("c1", name="TaskCreate", subject="Read", description=40 * "Look at the reader. "),
         call("c1", name="js", code=40 * "await page.goto(`${url}/${n}`); // go there\n"),
+        call(
+            "c1",
+            name="js",
+            code=9
+            * "var bodyLocator = tab.playwright.locator(selector)\nreturn bodyLocator.first\n",
+        ),
         call("c1", name="Write", file_path="a.md", content=40 * "The reader is slow. "),
         call("c1", name="SendMessage", content="Short words to somebody."),
     ],
@@ -340,6 +346,15 @@ def test_a_question_in_another_form_is_not_in_the_way(questions: object) -> None
 def test_a_call_that_plans_or_does_something_says_nothing_of_its_own(silent: Block) -> None:
     answer = result("c1", "Task #1 created successfully: Read")
     assert found(prompt("go"), silent, answer, NEXT) == []
+
+
+def test_thanks_for_thanks_are_no_report_if_the_turn_has_one() -> None:
+    report, thanks = "The border is gold now in `style.css`.", "Glad we landed it."
+    before = (prompt("go"), *worked("bash"), said(report), steer("ok thats good"))
+    assert found(*before, said(thanks), NEXT) == [f"report: {report}"]
+    folded_before = folded((), view_of(*before).entries)
+    assert f"report: {report}" in found(*before, said(thanks), NEXT, previous=folded_before)
+    assert found(prompt("go"), said(thanks), NEXT) == [f"report: {thanks}"], "each turn has a line"
 
 
 def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
