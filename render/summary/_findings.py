@@ -744,8 +744,9 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     gone = [block for block in sorted(least) if stands[block] < least[block]]
     if gone:  # half of them, since what they leave may be enough for the others
         rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
-        return _condensed(rest, tokens, count)
-    if not kept:
+        if rest.text:
+            return _condensed(rest, tokens, count)
+    if gone or not kept:
         short = _line([finding], tokens, count)
         is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
         return short if is_told and _size([short], count) <= tokens else None

@@ -83,16 +83,19 @@ def _after(state: Progress, run: Run) -> Progress:
 
 
 GOAL_CHARACTERS: Final = 240
+CHOICE_BYTES: Final = 3
+"""A shorter text of the user chooses from what the agent offers: `c`, `12`. In UTF-8: it is one character of Chinese."""
 _ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
 
 
 def _asked(state: Progress, entry: Entry, words: str) -> Progress:
-    """The state after a text of the user: its goal, unless it only agrees."""
+    """The state after a text of the user: its goal, unless it only agrees or chooses."""
     words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
-    if entry.block.author != "user" or _NOTICE.match(words) or is_assent(words):
+    is_choice = len(words.strip().encode()) <= CHOICE_BYTES
+    if entry.block.author != "user" or _NOTICE.match(words) or is_choice or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)

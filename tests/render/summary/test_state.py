@@ -45,9 +45,11 @@ def test_the_goal_is_the_newest_request_with_its_turn_and_label() -> None:
         "looks good, thanks",
         "That worked!!",
         "👍",
+        "c",
+        "[2]",
     ],
 )
-def test_a_text_that_only_agrees_is_no_goal(words: str) -> None:
+def test_a_text_that_only_agrees_or_chooses_is_no_goal(words: str) -> None:
     assert after(prompt("Write a cart in Go."), steer(words, "t2")).goal == "Write a cart in Go."
 
 

@@ -84,6 +84,14 @@ def test_of_a_list_at_least_a_third_is_told_or_nothing_not_even_its_lead(room: i
     assert ("The tables" in left) == (items > 0)
 
 
+def test_a_report_that_is_a_list_is_told_by_a_point_of_it_rather_than_by_nothing() -> None:
+    told = f"All of these:\n{LIST}"
+    for room in range(60, 400, 5):
+        left = fitted((on_the_way(1, 1, told), on_the_way(1, 2), report(1, told)), room, count)
+        assert left
+        assert all(each.text.strip() for each in left)
+
+
 def test_what_sums_up_a_turn_in_one_line_names_something() -> None:
     told = "Found it. Confirmed with benchmarks and a profiler, not guessed.\n\nRoot cause:\n`Ledger.rows` is never cleared in ledger.py."
     [line] = fitted((report(1, told),), 25, count)
@@ -161,7 +169,16 @@ def test_a_report_that_the_user_contradicted_says_so() -> None:
 
 
 TEXTS = st.text(max_size=80) | st.sampled_from(
-    [REPORT, LIST, "So:\n- a", "| a |\n| b |", "Never. (a [b", "x " * 400]
+    [
+        REPORT,
+        LIST,
+        f"All of these:\n{LIST}",
+        f"See `a.py`:\n{LIST}\n\nAnd `b.py`:\n{LIST}",
+        "So:\n- a",
+        "| a |\n| b |",
+        "Never. (a [b",
+        "x " * 400,
+    ]
 )
 FINDINGS = st.lists(
     st.builds(
@@ -184,6 +201,7 @@ def test_any_findings_fit_and_what_fits_does_not_change(
     assert count(text(once)) <= room
     assert fitted(once, room, count) == once
     assert fitted(findings, room, count) == once
+    assert all(each.text.strip() for each in once)
     known = {(each.turn, each.version, each.kind, each.source) for each in findings}
     assert {(each.turn, each.version, each.kind, each.source) for each in once} <= known
 
