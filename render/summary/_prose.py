@@ -70,12 +70,12 @@ _MARKS: Final = _STOPS | frozenset(":;|：；")
 """After one of these, a line has ended."""
 _COLONS: Final = (":", "：")
 DEPENDENT: Final = re.compile(
-    r"\W*(?:this|that|these|those|it|its|they|so|but|however|which|because|therefore|hence|otherwise|instead|both|neither"
+    r"\s*\(|\W*(?:this|that|these|those|it|its|they|so|but|however|which|because|therefore|hence|otherwise|instead|both|neither"
     r"|then|and|or|also|same)\b",
     re.IGNORECASE,
 )
-"""The beginning of an English sentence that has no sense without the one before. In other languages none is joined for
-that reason, only for its shortness."""
+"""The beginning of a sentence that has no sense without the one before: a bracket, or an English word. In other languages
+none is joined for such a word, only for its shortness."""
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?])(?=\s)|(?<=[。！？])|\s*[;；,，、](?=\s)|\s+[—–-]\s+|(?<=[，、])"
 )

@@ -60,6 +60,11 @@ def test_a_sentence_is_not_parted_from_the_one_that_it_depends_on() -> None:
     ]
 
 
+def test_a_sentence_in_brackets_stays_with_the_one_before() -> None:
+    told = "The dashboard reads one JSON file that a nightly job writes for it. (Option A: no token is needed.)"
+    assert [piece.text for piece in read_prose(told)] == [told]
+
+
 def test_a_short_exclamation_goes_with_the_next_sentence() -> None:
     [piece] = read_prose("Found it! The sign is lost, e.g. in ledger.py.")
     assert piece.text == "Found it! The sign is lost, e.g. in ledger.py."
