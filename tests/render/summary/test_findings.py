@@ -377,6 +377,17 @@ def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> No
     assert finding.text.endswith("- row 7\n- row 9")
 
 
+def test_of_a_sub_agents_report_each_paragraph_has_its_first_sentence() -> None:
+    first = "The sign of each amount is lost in the reader of the ledger."
+    other = "Row 7 of the second table is wrong for the same reason as that."
+    more = "I looked at it twice with all of the examples in the folder."
+    task = call("c1", name="Task", prompt="Find it.")
+    said = f"{first} {more}\n\n{other} {more}"
+    view = view_of(prompt("go"), task, result("c1", said), NEXT)
+    [finding] = [each for each in folded((), view.entries) if each.kind == "agent"]
+    assert finding.text == f"{first}\n\n{other}"
+
+
 @for_each(
     ("name", "fields"),
     [

@@ -98,6 +98,30 @@ def test_items_are_told_whole_or_not_at_all() -> None:
     assert short.gone + short.text.count("\n- ") == 5
 
 
+def test_a_report_that_must_be_shortened_fills_its_room() -> None:
+    told = " ".join(
+        f"Row {n} of ledger_{n}.py failed because the lock of the reader was held."
+        for n in range(40)
+    )
+    sizes = {room: count(text(fitted((report(1, told),), room, count))) for room in range(60, 400)}
+    assert [room for room, size in sizes.items() if not room / 2 < size <= room] == []
+
+
+ENDLESS = f"The cause is `parse_amount`, because the mark is cut{', and so is the sign' * 60}."
+
+
+def test_a_report_of_one_statement_without_room_is_cut_though_other_findings_fit() -> None:
+    found = on_the_way(1, 1)
+    first, cut = fitted((found, report(1, ENDLESS)), 200, count)
+    assert first == found
+    assert (cut.kind, cut.text[:20], cut.text[-1]) == ("report", ENDLESS[:20], "…")
+
+
+def test_a_finding_of_one_statement_without_room_beside_a_report_is_left_out_and_not_cut() -> None:
+    told = report(1, "All 214 tests pass now.")
+    assert fitted((on_the_way(1, 1, ENDLESS), told), 200, count) == (told,)
+
+
 def test_of_many_statements_the_most_telling_stay_whole() -> None:
     weak = [
         on_the_way(1, n, f"It is a nice day in the garden of the house number {n}.")
