@@ -308,8 +308,7 @@ PARTS: Final[Mapping[str, Check]] = {
 }
 """What each kind of part must have."""
 _HEARD: Final = ("input_text", "input_image", "input_file")
-TURN: Final = "internal_chat_message_metadata_passthrough"
-"""The field in which Codex says, to OpenAI's own servers alone, to which turn an item belongs."""
+TURN: Final = "internal_chat_message_metadata_passthrough"  # of Codex, to OpenAI's servers alone
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
     for kind, names in {
@@ -321,8 +320,7 @@ KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
         "input_file": "detail file_data file_id file_url filename type",
     }.items()
 }
-"""The fields of common items and parts, by the SDK and by Codex. What the server made (reasoning, its own tools) is sent back
-as it came, and is not checked."""
+"""The fields of common items and parts, by the SDK and Codex. What the server made is sent back as it came, unchecked."""
 ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "assistant": ("output_text", "refusal"),
     "developer": _HEARD,
