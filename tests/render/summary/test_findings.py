@@ -356,6 +356,14 @@ def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
     ]
 
 
+def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> None:
+    told = "The reader is old.\nIt must keep the sign. It was written in May.\n> never: 0x00 == 0x01 // 17"
+    words = prompt(told)
+    [rule] = advance((), (), {}, cut=[(1, words, "")])
+    assert (rule.kind, rule.text) == ("rule", "It must keep the sign.")
+    assert advance((), (), {}, cut=[(1, words, "… It must keep the sign. …")]) == ()
+
+
 # What others said.
 
 

@@ -146,6 +146,66 @@ def test_the_one_line_of_a_turn_is_the_statement_that_tells_most(shell: str) -> 
     assert left[0].text == CAUSE
 
 
+def agents(turn: int, told: str) -> Finding:
+    return Finding(turn=f"t{turn}", version=10 * turn - 5, kind="agent", text=told)
+
+
+@for_each(
+    ("turn", "kind"),
+    [
+        ([agents(1, CAUSE + MUCH)], "agent"),
+        ([agents(1, CAUSE + MUCH), on_the_way(1, 6, f"The lock of the file is held by the reader.{MUCH}")], "found"),
+        ([on_the_way(1, 1, CAUSE + MUCH), report(1, f"The lock of the file is held by the reader.{MUCH}")], "report"),
+    ],
+    ids=["of others alone", "of the agent", "of its report"],
+)  # fmt: skip
+def test_the_one_line_of_a_turn_is_of_its_report_or_else_the_agents_own(
+    turn: list[Finding], kind: str
+) -> None:
+    first = fitted([*turn, *map(report, range(2, 9))], 240, count)[0]
+    assert (first.turn, first.kind) == ("t1", kind)
+
+
+def test_a_report_begins_with_its_first_statement_that_tells_something() -> None:
+    """It sums up, so it stands though others tell more for their length."""
+    first = (
+        "All 214 tests pass now, and the reader keeps the sign, as it was agreed with the others."
+    )
+    told = "\n\n".join(
+        [first, *(f"ledger.py:{n}8 failed: `parse_{n}` cut the mark." for n in range(60))]
+    )
+    [short] = fitted((report(1, told),), 200, count)
+    assert short.text.startswith(first)
+
+
+def test_beside_a_long_report_what_was_found_has_room() -> None:
+    told = " ".join(
+        f"Row {n} of ledger_{n}.py failed because the lock was held." for n in range(60)
+    )
+    left = fitted(
+        [
+            *(
+                on_the_way(1, n, f"ledger.py:{n}8 failed: `parse_{n}` cut the mark.")
+                for n in range(9)
+            ),
+            report(1, told),
+        ],
+        300,
+        count,
+    )
+    assert len(left) > 3
+
+
+def test_of_two_that_tell_as_much_the_newer_is_told() -> None:
+    found = [
+        on_the_way(1, n, f"ledger.py:{n}8 failed: `parse_{n}` cut the mark of it.")
+        for n in range(9)
+    ]
+    left = fitted(found, 90, count)
+    assert 1 < len(left) < 9
+    assert left == tuple(found[-len(left) :])
+
+
 def test_a_short_statement_is_told_whole_rather_than_a_long_one_cut() -> None:
     long = f"The cause is in `parse_amount` {'and in the reader of it ' * 9} too."
     left = fitted(
