@@ -63,6 +63,10 @@ def test_a_greeting_or_exclamation_alone_is_no_report(said_last: str) -> None:
     assert found(prompt("go"), said(said_last), NEXT) == []
 
 
+def test_two_words_that_name_a_result_are_a_report() -> None:
+    assert found(prompt("go"), said("Tests pass."), NEXT) == ["report: Tests pass."]
+
+
 def test_a_lead_is_told_without_the_exclamation_before_it() -> None:
     told = found(prompt("go"), said("Perfect! Now kept:\n- the sign\n- Done"), NEXT)
     assert told == ["report: Now kept:\n- the sign\n- Done"]
