@@ -314,6 +314,15 @@ def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
     assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
 
 
+def test_a_page_that_is_fetched_for_a_file_leaves_its_copy_as_it_is() -> None:
+    log = [
+        *READ,
+        *ran(3, "WebFetch", "ok", {"url": "https://x.example", "prompt": f"As in {FILE}?"}),
+    ]
+    copies = followed((), runs_of(log).values(), 0)
+    assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
+
+
 def test_of_a_file_that_something_else_changed_only_the_view_that_shows_it_is_known() -> None:
     changed = [*code(0), "a new line that nobody has written", *code(*range(1, 9))]
     view = ran(3, "Read", viewed(changed), {"file_path": FILE})
