@@ -3,8 +3,8 @@
 import sys
 from random import Random
 
-from mutmut.__main__ import walk_mutatable_files
 from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.utils.file_utils import walk_mutatable_files
 
 SEED = 20261122
 

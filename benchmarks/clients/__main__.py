@@ -92,7 +92,7 @@ def main() -> int:
     for outcome in outcomes:
         for row in outcome.rows():
             table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
     for outcome in outcomes:
         print(*outcome.complaints(), sep="\n", end="\n" if outcome.failed else "")
         if outcome.lacking:

@@ -308,19 +308,19 @@ PARTS: Final[Mapping[str, Check]] = {
 }
 """What each kind of part must have."""
 _HEARD: Final = ("input_text", "input_image", "input_file")
+TURN: Final = "internal_chat_message_metadata_passthrough"  # of Codex, to OpenAI's servers alone
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
     for kind, names in {
-        "message": "content id phase role status type",
-        "function_call": "arguments async call_id caller id name namespace status type",
-        "function_call_output": "call_id caller id name namespace output status type",
+        "message": f"content id phase role status type {TURN}",
+        "function_call": f"arguments async call_id caller id name namespace status type {TURN}",
+        "function_call_output": f"call_id caller id name namespace output status type {TURN}",
         "input_text": "text type",
         "input_image": "detail file_id image_url type",
         "input_file": "detail file_data file_id file_url filename type",
     }.items()
 }
-"""The fields of common items and parts, by the SDK. What the server made (reasoning, its own tools) is sent back as it came,
-and is not checked."""
+"""The fields of common items and parts, by the SDK and Codex. What the server made is sent back as it came, unchecked."""
 ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "assistant": ("output_text", "refusal"),
     "developer": _HEARD,

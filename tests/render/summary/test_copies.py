@@ -48,6 +48,10 @@ class RealDisk(Disk):
         text = "\n".join(part)
         self.replace(first, text[5:-5], "\n".join(new)[3:-3])
 
+    def remove_end(self, first: int, part: list[str], _: list[str]) -> None:
+        """From within a line to the end of it or of another one."""
+        self.replace(first, "\n".join(part)[5:], "")
+
     def replace(self, first: int, old: str, new: str) -> None:
         text = "\n".join(self.lines)
         given = {"file_path": FILE, "old_string": old, "new_string": new}
@@ -101,7 +105,17 @@ class RealDisk(Disk):
 
 ACTIONS = (
     *("read", "read_raw", "read_by_shell", "write", "write_by_shell", "add_by_shell", "edit"),
-    *("edit_ends", "edit_within", "insert", "rename", "patch", "diff", "replace_all", "multi_edit"),
+    *(
+        "edit_ends",
+        "edit_within",
+        "remove_end",
+        "insert",
+        "rename",
+        "patch",
+        "diff",
+        "replace_all",
+        "multi_edit",
+    ),
     "format",
 )
 STEPS = st.lists(
@@ -191,6 +205,45 @@ def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -
     assert [len(stretch.rows) for stretch in copies[FILE].stretches] == [40]
 
 
+def test_an_edit_of_the_first_line_that_is_known_leaves_it_where_it_was() -> None:
+    read = ran(1, "Read", viewed(code(11, 12, 13), 11), {"file_path": FILE, "offset": 11})
+    known = numbered(followed((), runs_of([*read, *edit(3, code(11), code(110, 11))]).values(), 0))
+    assert known == dict(enumerate(code(110, 11, 12, 13), 11))
+
+
+def test_the_last_line_that_is_known_is_changed_with_its_line_end() -> None:
+    read = ran(1, "Read", viewed(code(1, 2, 3)), {"file_path": FILE})
+    ends = edit(3, [*code(3), ""], [*code(30, 31), ""])
+    copies = followed((), runs_of([*read, *ends]).values(), 0)
+    assert numbered(copies) == dict(enumerate(code(1, 2, 30, 31), 1))
+
+
+def test_of_a_change_whose_place_is_not_known_the_whole_lines_are_known() -> None:
+    """The first and the last line of the new text may be parts of lines."""
+    copies = followed((), runs_of(edit(1, code(1), code(11, 12, 13, 14))).values(), 0)
+    (stretch,) = copies[FILE].stretches
+    assert [row.text for row in stretch.rows] == code(12, 13)
+    assert not stretch.line
+
+
+def test_of_a_line_whose_end_is_removed_nothing_old_is_known() -> None:
+    """Some tools remove the line end, too, so the next line is not known either, and the others have no number."""
+    (line,) = code(3)
+    copies = followed((), runs_of([*READ, *edit(3, [line[20:]], [])]).values(), 0)
+    assert numbered(copies) == dict(enumerate(code(0, 1, 2), 1))
+    (loose,) = (stretch for stretch in copies[FILE].stretches if not stretch.line)
+    assert [row.text for row in loose.rows] == code(*range(5, 40))
+
+
+def test_lines_without_a_number_get_none_when_the_first_of_them_are_forgotten() -> None:
+    added = ran(
+        1, "bash", "", {"command": "\n".join([f"cat >> {FILE} <<'EOF'", *code(1, 2, 3), "EOF"])}
+    )
+    over = edit(3, code(0, 1), code(10, 11))
+    (stretch,) = followed((), runs_of([*added, *over]).values(), 0)[FILE].stretches
+    assert (stretch.line, [row.text for row in stretch.rows]) == (0, code(2, 3))
+
+
 @for_each(
     "command",
     [
@@ -257,6 +310,15 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
 )
 def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
     log = [*READ, *ran(3, "bash", "1", {"command": command})]
+    copies = followed((), runs_of(log).values(), 0)
+    assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
+
+
+def test_a_page_that_is_fetched_for_a_file_leaves_its_copy_as_it_is() -> None:
+    log = [
+        *READ,
+        *ran(3, "WebFetch", "ok", {"url": "https://x.example", "prompt": f"As in {FILE}?"}),
+    ]
     copies = followed((), runs_of(log).values(), 0)
     assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
 

@@ -171,6 +171,13 @@ def test_a_file_that_is_moved_keeps_what_was_done_to_it(command: str, path: str)
     assert change.line == "y = 1 → z = 2"
 
 
+def test_a_file_that_is_moved_into_a_folder_is_there() -> None:
+    moved = change_of(
+        *edit("e", "x = 1", "y = 1", path="src/old.go"), *ran("m", "mv src/old.go lib")
+    )
+    assert (moved.path, moved.how) == ("lib/old.go", "moved from src/old.go")
+
+
 def test_a_file_that_replaces_another_one_is_the_only_one_of_its_name() -> None:
     new = {"name": "Write", "file_path": "new.py", "content": "def b():\n    pass"}
     state = after(

@@ -63,6 +63,10 @@ def test_a_greeting_or_exclamation_alone_is_no_report(said_last: str) -> None:
     assert found(prompt("go"), said(said_last), NEXT) == []
 
 
+def test_two_words_that_name_a_result_are_a_report() -> None:
+    assert found(prompt("go"), said("Tests pass."), NEXT) == ["report: Tests pass."]
+
+
 def test_a_lead_is_told_without_the_exclamation_before_it() -> None:
     told = found(prompt("go"), said("Perfect! Now kept:\n- the sign\n- Done"), NEXT)
     assert told == ["report: Now kept:\n- the sign\n- Done"]
@@ -371,6 +375,14 @@ def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
     ]
 
 
+def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> None:
+    told = "The reader is old.\nIt must keep the sign. It was written in May.\n> never: 0x00 == 0x01 // 17"
+    words = prompt(told)
+    [rule] = advance((), (), {}, cut=[(1, words, "")])
+    assert (rule.kind, rule.text) == ("rule", "It must keep the sign.")
+    assert advance((), (), {}, cut=[(1, words, "… It must keep the sign. …")]) == ()
+
+
 # What others said.
 
 
@@ -390,6 +402,17 @@ def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> No
     [finding] = [each for each in folded((), view.entries) if each.kind == "agent"]
     assert finding.source == "find the bugs"
     assert finding.text.endswith("- row 7\n- row 9")
+
+
+def test_of_a_sub_agents_report_each_paragraph_has_its_first_sentence() -> None:
+    first = "The sign of each amount is lost in the reader of the ledger."
+    other = "Row 7 of the second table is wrong for the same reason as that."
+    more = "I looked at it twice with all of the examples in the folder."
+    task = call("c1", name="Task", prompt="Find it.")
+    said = f"{first} {more}\n\n{other} {more}"
+    view = view_of(prompt("go"), task, result("c1", said), NEXT)
+    [finding] = [each for each in folded((), view.entries) if each.kind == "agent"]
+    assert finding.text == f"{first}\n\n{other}"
 
 
 @for_each(

@@ -158,6 +158,15 @@ def test_commits_pushes_and_requests_are_told_with_their_labels() -> None:
     ]
 
 
+def test_a_commit_that_a_log_lists_after_a_push_is_not_newer_than_the_push() -> None:
+    pushed = [
+        *ran("a", "git commit -m 'Add cart'", "[cart 1a2b3c4] Add cart"),
+        *ran("b", "git push", "To github.com:o/r.git\n   0a2b3c4..1a2b3c4  cart -> cart"),
+    ]
+    listed = ran("c", "git log --oneline -2", "1a2b3c4 Add cart\n0a2b3c4 Begin")
+    assert text(after(*pushed, *listed)) == text(after(*pushed))
+
+
 def test_a_commit_that_is_amended_or_made_again_is_told_once() -> None:
     first = ran("a", "git commit -m 'Add cart'", "[main 1a2b3c4] Add cart")
     amended = ran("b", "git commit --amend -m 'Add a cart'", "[main 2b3c4d5] Add a cart")

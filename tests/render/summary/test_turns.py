@@ -113,6 +113,30 @@ def test_items_are_told_whole_or_not_at_all() -> None:
     assert short.gone + short.text.count("\n- ") == 5
 
 
+def test_a_report_that_must_be_shortened_fills_its_room() -> None:
+    told = " ".join(
+        f"Row {n} of ledger_{n}.py failed because the lock of the reader was held."
+        for n in range(40)
+    )
+    sizes = {room: count(text(fitted((report(1, told),), room, count))) for room in range(60, 400)}
+    assert [room for room, size in sizes.items() if not room / 2 < size <= room] == []
+
+
+ENDLESS = f"The cause is `parse_amount`, because the mark is cut{', and so is the sign' * 60}."
+
+
+def test_a_report_of_one_statement_without_room_is_cut_though_other_findings_fit() -> None:
+    found = on_the_way(1, 1)
+    first, cut = fitted((found, report(1, ENDLESS)), 200, count)
+    assert first == found
+    assert (cut.kind, cut.text[:20], cut.text[-1]) == ("report", ENDLESS[:20], "…")
+
+
+def test_a_finding_of_one_statement_without_room_beside_a_report_is_left_out_and_not_cut() -> None:
+    told = report(1, "All 214 tests pass now.")
+    assert fitted((on_the_way(1, 1, ENDLESS), told), 200, count) == (told,)
+
+
 def test_of_many_statements_the_most_telling_stay_whole() -> None:
     weak = [
         on_the_way(1, n, f"It is a nice day in the garden of the house number {n}.")
@@ -135,6 +159,66 @@ CAUSE = "The cause is `parse_amount` in ledger.py:48, because the mark is cut."
 def test_the_one_line_of_a_turn_is_the_statement_that_tells_most(shell: str) -> None:
     left = fitted([report(1, f"{shell}\n\n{CAUSE}{MUCH}"), *map(report, range(2, 9))], 240, count)
     assert left[0].text == CAUSE
+
+
+def agents(turn: int, told: str) -> Finding:
+    return Finding(turn=f"t{turn}", version=10 * turn - 5, kind="agent", text=told)
+
+
+@for_each(
+    ("turn", "kind"),
+    [
+        ([agents(1, CAUSE + MUCH)], "agent"),
+        ([agents(1, CAUSE + MUCH), on_the_way(1, 6, f"The lock of the file is held by the reader.{MUCH}")], "found"),
+        ([on_the_way(1, 1, CAUSE + MUCH), report(1, f"The lock of the file is held by the reader.{MUCH}")], "report"),
+    ],
+    ids=["of others alone", "of the agent", "of its report"],
+)  # fmt: skip
+def test_the_one_line_of_a_turn_is_of_its_report_or_else_the_agents_own(
+    turn: list[Finding], kind: str
+) -> None:
+    first = fitted([*turn, *map(report, range(2, 9))], 240, count)[0]
+    assert (first.turn, first.kind) == ("t1", kind)
+
+
+def test_a_report_begins_with_its_first_statement_that_tells_something() -> None:
+    """It sums up, so it stands though others tell more for their length."""
+    first = (
+        "All 214 tests pass now, and the reader keeps the sign, as it was agreed with the others."
+    )
+    told = "\n\n".join(
+        [first, *(f"ledger.py:{n}8 failed: `parse_{n}` cut the mark." for n in range(60))]
+    )
+    [short] = fitted((report(1, told),), 200, count)
+    assert short.text.startswith(first)
+
+
+def test_beside_a_long_report_what_was_found_has_room() -> None:
+    told = " ".join(
+        f"Row {n} of ledger_{n}.py failed because the lock was held." for n in range(60)
+    )
+    left = fitted(
+        [
+            *(
+                on_the_way(1, n, f"ledger.py:{n}8 failed: `parse_{n}` cut the mark.")
+                for n in range(9)
+            ),
+            report(1, told),
+        ],
+        300,
+        count,
+    )
+    assert len(left) > 3
+
+
+def test_of_two_that_tell_as_much_the_newer_is_told() -> None:
+    found = [
+        on_the_way(1, n, f"ledger.py:{n}8 failed: `parse_{n}` cut the mark of it.")
+        for n in range(9)
+    ]
+    left = fitted(found, 90, count)
+    assert 1 < len(left) < 9
+    assert left == tuple(found[-len(left) :])
 
 
 def test_a_short_statement_is_told_whole_rather_than_a_long_one_cut() -> None:

@@ -177,6 +177,12 @@ def test_an_output_may_stand_anywhere_behind_its_call() -> None:
     assert check_request(request, None) == ()
 
 
+def test_codex_says_to_which_turn_an_item_belongs() -> None:
+    turn = {"internal_chat_message_metadata_passthrough": {"turn_id": "t1"}}
+    items = [user(**turn), said(**turn), call(**turn), output(**turn)]
+    assert not check_request(of(*items))
+
+
 def test_a_text_is_an_input() -> None:
     assert check_request({"input": "hm"}, None) == ()
 
