@@ -215,7 +215,7 @@ STATUS_CHARACTERS: Final = 400
 """Characters at the beginning of a result in which its status is looked for, besides what a tool adds behind the output."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})"
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}?(-?\d{1,3})"
 )
 """The exit status in lower case."""
 _SEARCHED_MAX: Final = 20_000

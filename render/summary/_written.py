@@ -269,7 +269,8 @@ class _Pages:
         outcome = _text(given.get("outcome") or given.get("resolution") or given.get("reason"))
         self.entries[name] = None
         if isinstance(old, OpenItem) and outcome:
-            work = Work(component=old.item, action=DONE, description=outcome)
+            what = _text(given.get("what")) or old.item
+            work = Work(component=what, action=DONE, description=outcome)
             self.append(_KINDS["completed"].letter, work)
         elif isinstance(old, ErrorRecord) and outcome and not old.resolution:
             self.entries[name] = structs.replace(old, resolution=outcome)

@@ -383,6 +383,11 @@ def test_what_runs_a_program_does_not_say_why_it_failed(output: str, line: str) 
     assert line in check_of(*tried("a", "make build", output, is_error=True)).result
 
 
+@for_each("said", ["exit code -9", "Exit code: -9", "<returncode>-9</returncode>\n<output>\n"])
+def test_a_status_may_be_negative(said: str) -> None:
+    assert check_of(*tried("a", "make build", said, is_error=True)).result.startswith("failed (-9)")
+
+
 def test_gemini_cli_says_behind_an_output_how_it_ended() -> None:
     good = ran(
         "a", "npm run build", "Output: \n> app build\nCompiled 3 routes\nProcess Group PGID: 4711"

@@ -113,6 +113,10 @@ def test_an_open_item_that_is_closed_is_work_with_its_outcome() -> None:
     assert summary.open_items == BEFORE.open_items[1:]
     closed = Work(component="Account 4", action="done", description="settled")
     assert closed in summary.completed
+    named = after(close=[{"id": "o1", "outcome": "settled", "what": "The fourth account"}])
+    assert named.completed[-1].component == "The fourth account", (
+        "under another name, if it has one"
+    )
     assert after(close=["o1"]).completed == BEFORE.completed, "without an outcome it just goes"
 
 
