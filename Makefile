@@ -92,8 +92,10 @@ pytest: $(TESTING) ## run the tests that are not slow
 test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a browser, all properties at length, the second type checker
 	@$(MAKE) --no-print-directory pyright slow
 
+# Three for two processors: each of these waits for servers and processes of its own, again and again.
 slow: $(TESTING)
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m '$(SLOW)'
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q --dist worksteal -m '$(SLOW)' \
+	  -n $$($(BIN)/python -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 # Most of it is one process, or waits for one, so two go on at a time; what the others say is printed when they are over.
 rest: $(BUILDING) ## what CI runs after `make test`: the slow tests; pyright, packages and other Pythons beside them

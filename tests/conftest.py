@@ -9,14 +9,19 @@ looks (`make mutants`).
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from persistence import DuckDBStore
+from persistence._file import OWNER_ONLY, private_folder, system_errors
+from persistence.duckdb import _file as duckdb_file
 from tests import _s3
 from tests._postgres import Server, is_there, running
 from tests._sizes import HOUSE_SUITES, PROFILE, SLOW_SUITES
@@ -24,6 +29,9 @@ from tests.timeline.integrations._frameworks import missing
 
 SCREENSHOTS = Path(__file__).parent.parent / ".screenshots"
 """What the tests in a browser leave, with the times that they measured."""
+MEMORY = Path("/dev/shm")  # noqa: S108 -- for a folder of our own in it
+MEMORY_MIN = 4 << 30
+"""Bytes that must be free there; a run leaves less than one."""
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 if (
@@ -63,9 +71,37 @@ def _is_slow(item: pytest.Item) -> bool:
     )
 
 
+def _has_room(folder: Path) -> bool:
+    """Whether programs can be kept and run there, and what the tests write."""
+    if not os.access(folder, os.W_OK):
+        return False
+    room = os.statvfs(folder)
+    return not room.f_flag & os.ST_NOEXEC and room.f_bavail * room.f_frsize > MEMORY_MIN
+
+
+IN_MEMORY = pytest.StashKey[str]()
+
+
+def _keep_files_in_memory(config: pytest.Config) -> None:
+    """Where that is possible, and nobody chose a folder: a disk would be waited for at each of ten thousands of commits, and
+    nothing here depends on it, because what is killed are processes. What runs long may write more than there is room."""
+    if "TMPDIR" in os.environ or PROFILE == "long" or not _has_room(MEMORY):
+        return
+    folder = tempfile.mkdtemp(prefix="foldline-tests-", dir=MEMORY)
+    os.chmod(folder, 0o711)  # noqa: PTH101, S103 -- a server that root starts is not root, and has its files in it
+    tempfile.tempdir = os.environ["TMPDIR"] = config.stash[IN_MEMORY] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Who looks for the files of a test that failed runs it with `TMPDIR=/tmp`."""
+    if folder := config.stash.get(IN_MEMORY, None):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Forbid sockets: nothing here may reach a network, by accident or otherwise."""
+    _keep_files_in_memory(config)
     os.environ["FOLDLINE_MODELS"] = os.devnull  # whoever runs the tests may have a file of models
     gc.disable()  # until all is collected: nothing of it becomes garbage
     config.option.disable_socket = True
@@ -87,8 +123,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: no test need look through it for garbage."""
+    """What was imported and collected stays to the end: no test need look through it for garbage, nor so often."""
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 
@@ -159,3 +196,31 @@ def empty_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "talks.duckdb"
     DuckDBStore(path).close()
     return path
+
+
+create_duckdb = duckdb_file._create
+
+
+@cache
+def _new_duckdb() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        create_duckdb(path := Path(folder) / "new.duckdb")
+        return path.read_bytes()
+
+
+def _copy_duckdb(path: Path) -> None:
+    if duckdb_file.log_path(path).exists():
+        create_duckdb(path)  # which refuses
+        return
+    with system_errors(path), private_folder(path) as folder:
+        new = folder / path.name
+        new.write_bytes(_new_duckdb())
+        new.chmod(OWNER_ONLY)
+        new.replace(path)
+
+
+@pytest.fixture(autouse=True)
+def new_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process that runs tests makes one DuckDB file; where another is to be made, it is a copy, because the views take
+    longer than most tests. The tests of the store itself have each file made."""
+    monkeypatch.setattr(duckdb_file, "_create", _copy_duckdb)

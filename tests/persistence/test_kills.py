@@ -67,7 +67,7 @@ def test_a_process_that_is_killed_leaves_all_or_nothing_of_a_removal(
         arguments = [sys.executable, "-c", REMOVER, where, str(old) if archived else ""]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as remover:
             assert remover.stdout is not None
-            lines = [remover.stdout.readline()]
+            lines = [remover.stdout.readline(), remover.stdout.readline()]  # it has removed once
             time.sleep(0.03 + 0.09 * round_)  # any moment will do
             remover.send_signal(signal.SIGKILL)
             lines += remover.stdout.read().splitlines(keepends=True)
