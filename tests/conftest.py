@@ -13,15 +13,12 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from persistence import DuckDBStore
-from persistence._file import OWNER_ONLY, private_folder, system_errors
-from persistence.duckdb import _file as duckdb_file
 from tests import _s3
 from tests._postgres import Server, is_there, running
 from tests._sizes import HOUSE_SUITES, PROFILE, SLOW_SUITES
@@ -196,31 +193,3 @@ def empty_duckdb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "talks.duckdb"
     DuckDBStore(path).close()
     return path
-
-
-create_duckdb = duckdb_file._create
-
-
-@cache
-def _new_duckdb() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        create_duckdb(path := Path(folder) / "new.duckdb")
-        return path.read_bytes()
-
-
-def _copy_duckdb(path: Path) -> None:
-    if duckdb_file.log_path(path).exists():
-        create_duckdb(path)  # which refuses
-        return
-    with system_errors(path), private_folder(path) as folder:
-        new = folder / path.name
-        new.write_bytes(_new_duckdb())
-        new.chmod(OWNER_ONLY)
-        new.replace(path)
-
-
-@pytest.fixture(autouse=True)
-def new_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process that runs tests makes one DuckDB file; where another is to be made, it is a copy, because the views take
-    longer than most tests. The tests of the store itself have each file made."""
-    monkeypatch.setattr(duckdb_file, "_create", _copy_duckdb)

@@ -18,8 +18,3 @@ def path(tmp_path: Path) -> Path:
 def store(path: Path, empty_duckdb: Path) -> Iterator[DuckDBStore]:
     with DuckDBStore(copyfile(empty_duckdb, path)) as store:
         yield store
-
-
-@pytest.fixture
-def new_duckdb() -> None:
-    """A file that is not there is made, and not copied."""
