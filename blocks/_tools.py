@@ -23,11 +23,10 @@ TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
         {
             "read": "cat notebookread open open_file read read_file read_text_file readfile view view_file",
             "write": (
-                "apply_diff apply_patch applypatch create create_file delete_file edit edit_file"
-                " edit_notebook_file insert_content insert_edit_into_file multi_replace_string_in_file"
-                " multiedit notebookedit replace replace_in_file replace_string_in_file search_replace"
-                " str_replace_based_edit_tool str_replace_editor strreplace strreplacefile write"
-                " write_file write_to_file writefile"
+                "apply_diff apply_patch applypatch create create_file edit edit_file edit_notebook_file"
+                " insert_edit_into_file multiedit notebookedit replace replace_in_file"
+                " replace_string_in_file search_replace str_replace_based_edit_tool str_replace_editor"
+                " strreplace strreplacefile write write_file write_to_file writefile"
             ),
             "command": (
                 "bash exec exec_command execute execute_bash execute_command local_shell powershell run"

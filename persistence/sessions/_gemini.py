@@ -52,9 +52,8 @@ def _messages(records: tuple[Record, ...]) -> list[Record]:
     for place, record in enumerate(records):
         number, line = record
         if "$rewindTo" in line:
-            ids = list(latest)
-            back = ids.index(line["$rewindTo"]) if line["$rewindTo"] in latest else 0
-            for rewound in ids[back:]:
+            ids, back = list(latest), string(line["$rewindTo"])
+            for rewound in ids[ids.index(back) if back in latest else 0 :]:
                 del latest[rewound]
         elif "$set" in line:
             # What a compression puts in the place of the messages is left out: the session keeps the whole history.

@@ -200,7 +200,7 @@ class Asking:
         room, count = SummaryRoom.of(self.context), self.context.counter.count
         written, history = numbered(before, count), report_history(before)
         used = count(history)
-        each = len(history) / used if used > CHARACTERS_KNOWN else CHARACTERS
+        per_token = len(history) / used if used > CHARACTERS_KNOWN else CHARACTERS
         context = _CONTEXT.format(tokens=room.prefix) if self.goes_on else _NO_CONTEXT
         fold = self.fold
         where = (_APART if is_apart else _FOLDED).format(
@@ -213,7 +213,7 @@ class Asking:
         )
         short = [f"{one_line(text, WORDS)!r}" for text in shortened(fold)][-NAMED_MAX:]
         size = _ROOM.format(
-            room=room.history, characters=100 * round(each * room.history / 100), used=used
+            room=room.history, characters=100 * round(per_token * room.history / 100), used=used
         )
         return _INSTRUCTION.format(
             marker=MARKER,

@@ -401,8 +401,9 @@ def edits_of(run: Run) -> Iterator[Edit]:
     for old, new, is_all in pairs:
         yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
     whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
+    is_added = call.input.get("mode") == "append"  # Kimi
     for text in () if pairs else whole or [None]:
-        yield Edit(file=files[0], old=None, new=text)
+        yield Edit(file=files[0], old=None, new=text, is_added=is_added)
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:

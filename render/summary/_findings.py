@@ -246,7 +246,7 @@ def _records(rows: Any) -> list[dict[str, Any]]:
 
 
 _CODE: Final = re.compile(
-    r".*[;{}(\[]\s*|\s*(?://|/\*|@\w|(?:const|let|var|return|await|import|export|function|def|class|async)\b|[\w.$]+ [:+-]?= ).*"
+    r"(?!\s*(?:[-*•]|\d+[.)])\s).*[;{}(\[]\s*|\s*(?://|/\*|@\w|(?:const|let|var|return|await|import|export|function|def|class|async)\b|[\w.$]+ [:+-]?= ).*"
 )
 """A line of a program, which may have as many letters as one of prose."""
 
@@ -381,6 +381,10 @@ def is_nameless(statement: str) -> bool:
     return is_short and not (identifiers(statement) or _NUMBER.search(statement))
 
 
+def _is_empty(statement: str) -> bool:
+    return is_nameless(statement) and worth(statement) <= 0
+
+
 def exclaims(statement: str) -> bool:
     """Whether it greets or exclaims, and names no result; a lead does not."""
     is_found = _EXCLAMATION.fullmatch(statement) and not statement.rstrip().endswith((":", "："))
@@ -422,8 +426,8 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     later: list[str] = []
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
-        if finding.kind == "report":  # one that tells something is not replaced by "Glad it works!"
-            kept = [e for e in kept if not (e.kind == "report" and is_nameless(e.text))]
+        if finding.kind == "report":  # "Glad it works!" is none beside it
+            kept = [e for e in kept if e.kind != "report" or not _is_empty(e.text)]
         is_gone = finding.kind == "found" and (
             any(supersedes(each, finding.text) for each in later)
             or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))

@@ -84,7 +84,7 @@ def _after(state: Progress, run: Run) -> Progress:
 
 GOAL_CHARACTERS: Final = 240
 CHOICE_BYTES: Final = 3
-"""A shorter text of the user chooses from what the agent offers: `c`, `12`. In UTF-8: it is one character of Chinese."""
+"""A text of the user that is no longer chooses from what the agent offers: `c`, `12`. In UTF-8: one character of Chinese."""
 _ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
@@ -318,7 +318,7 @@ _LOOKS: Final = table(
 _LOOK: Final = re.compile(
     r"\W*(?:(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
     r"|gh (?:\w+ (?:view|list|status|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
-    r"|(?i:get|select|measure|where|sort|format|compare)-[A-Za-z])"  # PowerShell
+    r"|(?:Get|Select|Measure|Where|Sort|Format|Compare)-[A-Z])"  # PowerShell
 )
 """Other commands that do no more."""
 _LOOKING: Final = _LOOKS | table(

@@ -246,10 +246,13 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
     """Follow one call with its result; `folder` is the one that a call named last."""
     is_known, called = not (run.is_error or run.is_hidden), run.asked.version
     if run.kind not in {"read", "search", "web"}:  # these change no file
-        for edit in () if run.is_error and run.kind != "command" else edits_of(run):
+        failed = run.is_error and run.kind != "command"
+        edits = [] if failed else list(edits_of(run))
+        for edit in edits:
             change = edit if is_known else attrs.evolve(edit, new=None)
             _copy_of(edit.file, copies, folder).change(change, called, run.version)
-        if run.kind != "write" and not run.script.is_all:
+        is_followed = run.kind == "write" and (edits or failed)
+        if not (is_followed or run.script.is_all):
             _doubt(run, copies)
     if is_known and (view := view_of(run)):
         _copy_of(view[0], copies, folder).show(view[1], called)

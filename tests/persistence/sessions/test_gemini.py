@@ -127,3 +127,6 @@ def test_what_the_user_took_back_is_not_in_the_session(
     )
     assert kinds(session) == ["turn prompt", "turn prompt"]
     assert kinds(read_session(write(HEADER, ASK, {"$rewindTo": "gone"}, again))) == ["turn prompt"]
+    assert kinds(read_session(write(HEADER, ASK, {"$rewindTo": {"a": []}}, again))) == [
+        "turn prompt"
+    ]

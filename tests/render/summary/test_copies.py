@@ -244,6 +244,21 @@ def test_lines_without_a_number_get_none_when_the_first_of_them_are_forgotten() 
     assert (stretch.line, [row.text for row in stretch.rows]) == (0, code(2, 3))
 
 
+def test_a_file_to_which_a_write_adds_keeps_what_is_known_of_it() -> None:
+    more = {"path": FILE, "content": "\n".join(code(50, 51)), "mode": "append"}
+    copies = followed((), runs_of([*READ, *ran(3, "WriteFile", "ok", more)]).values(), 0)
+    assert len(numbered(copies)) == 40
+    assert [row.text for row in copies[FILE].stretches[-1].rows] == code(50, 51)
+
+
+def test_a_write_that_does_not_say_what_it_changes_makes_the_files_that_it_names_doubtful() -> None:
+    given = {"replacements": [{"filePath": FILE, "code": "y = 1"}]}
+    copies = followed((), runs_of([*READ, *ran(3, "edit", "ok", given)]).values(), 0)
+    assert (len(numbered(copies)), copies[FILE].doubt) == (40, 4)
+    copies = followed((), runs_of([*READ, *ran(3, "edit", "no", given, is_error=True)]).values(), 0)
+    assert copies[FILE].doubt == 0
+
+
 @for_each(
     "command",
     [

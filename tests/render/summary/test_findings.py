@@ -315,6 +315,15 @@ def test_what_the_agent_says_in_a_call_is_told_like_what_it_says(name: str, argu
     assert one.count("The second one goes.") == 2
 
 
+def test_points_of_a_message_may_end_as_lines_of_a_program_do() -> None:
+    points = "".join(
+        f"- The reader of table {n} keeps the sign of each amount;\n" for n in range(6)
+    )
+    words = call("c1", name="SendMessage", content=points)
+    [told] = found(prompt("go"), words, result("c1", "Sent."), NEXT)
+    assert told.count("keeps the sign") == 6
+
+
 def test_what_the_user_was_asked_is_told_with_the_options_that_were_not_chosen() -> None:
     options = [
         {"label": "Cut to a level", "description": "no model needed"},
@@ -359,6 +368,7 @@ def test_thanks_for_thanks_are_no_report_if_the_turn_has_one() -> None:
     folded_before = folded((), view_of(*before).entries)
     assert f"report: {report}" in found(*before, said(thanks), NEXT, previous=folded_before)
     assert found(prompt("go"), said(thanks), NEXT) == [f"report: {thanks}"], "each turn has a line"
+    assert "report: Tests pass." in found(*before, said("Tests pass."), NEXT), "a result is one"
 
 
 def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
