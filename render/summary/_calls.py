@@ -185,7 +185,10 @@ _BEHIND: Final = re.compile(
     r"|(?:\n(?:Stderr|Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*)+\s*\Z"
 )
 _BEHIND_MAX: Final = 1000
-"""Characters at the end of a result that are searched with `_BEHIND`."""
+"""Characters at the end of a result that are searched with `_BEHIND`, if its last line begins or ends like one of these."""
+_LAST: Final = (
+    "[", "Shell cwd", "Stderr: ", "Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: ",
+)  # fmt: skip
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
@@ -196,6 +199,9 @@ def output_of(text: str) -> tuple[int, int]:
     """The start and end of the output within a result."""
     before = _BEFORE.match(text)
     start = before.end() if before else 0
+    last = text[-_BEHIND_MAX:].rstrip().rpartition("\n")[2]
+    if not (last.startswith(_LAST) or last.endswith("</output>")):
+        return start, len(text)
     behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 

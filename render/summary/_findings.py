@@ -456,7 +456,12 @@ def supersedes(later: str, earlier: str) -> bool:
     shared = len(_words(later) & known) if len(known) >= WORDS_MIN else 0
     if not shared or shared < TAKEN_BACK_SHARE * len(known):
         return False
-    return shared >= REPEATED_SHARE * len(known) or bool(_TAKES_BACK.search(later))
+    return shared >= REPEATED_SHARE * len(known) or _takes_back(later)
+
+
+@lru_cache(maxsize=4096)
+def _takes_back(statement: str) -> bool:
+    return bool(_TAKES_BACK.search(statement))
 
 
 @lru_cache(maxsize=4096)

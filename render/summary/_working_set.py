@@ -220,7 +220,8 @@ def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
     known file that ends like it."""
     inside = normpath(join(folder, name))
     if inside not in copies and name not in copies:
-        pairs = ((each, *sorted((each, name), key=len)) for each in copies)
+        last = basename(name)  # looked at first: most files have another
+        pairs = ((f, *sorted((f, name), key=len)) for f in copies if f.endswith(last))
         ends = ((each, f"/{short.removeprefix('./')}", long) for each, short, long in pairs)
         names = [each for each, end, long in ends if "/" in end[1:] and long.endswith(end)]
         name = names[0] if len(names) == 1 else inside
