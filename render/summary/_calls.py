@@ -178,17 +178,16 @@ _BEFORE: Final = re.compile(
     r"|\n?IMPORTANT: The file content has been truncated\.\n"
     r"Status: Showing lines (?P<line>\d{1,7})-[^\n]*\nAction: [^\n]*\n+--- FILE CONTENT \(truncated\) ---\n"
 )
+_FIELDS: Final = ("Stderr", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID")
 _BEHIND: Final = re.compile(
     r"\n?</output>\s*\Z|(?:\n\[(?:The command completed with exit code|Command finished with exit code"
     r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
-    r"|(?:\n(?:Stderr|Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*)+\s*\Z"
+    rf"|(?:\n(?:{'|'.join(_FIELDS)}): [^\n]*)+\s*\Z"
 )
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`, if its last line begins or ends like one of these."""
-_LAST: Final = (
-    "[", "Shell cwd", "Stderr: ", "Error: ", "Exit Code: ", "Signal: ", "Background PIDs: ", "Process Group PGID: ",
-)  # fmt: skip
+_LAST: Final = ("[", "Shell cwd", *(f"{name}: " for name in _FIELDS))
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,

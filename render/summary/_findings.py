@@ -381,10 +381,6 @@ def is_nameless(statement: str) -> bool:
     return is_short and not (identifiers(statement) or _NUMBER.search(statement))
 
 
-def _is_empty(statement: str) -> bool:
-    return is_nameless(statement) and worth(statement) <= 0
-
-
 def exclaims(statement: str) -> bool:
     """Whether it greets or exclaims, and names no result; a lead does not."""
     is_found = _EXCLAMATION.fullmatch(statement) and not statement.rstrip().endswith((":", "："))
@@ -427,7 +423,11 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
         if finding.kind == "report":  # "Glad it works!" is none beside it
-            kept = [e for e in kept if e.kind != "report" or not _is_empty(e.text)]
+            kept = [
+                e
+                for e in kept
+                if e.kind != "report" or not is_nameless(e.text) or worth(e.text) > 0
+            ]
         is_gone = finding.kind == "found" and (
             any(supersedes(each, finding.text) for each in later)
             or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))
