@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -28,6 +27,7 @@ from persistence.postgres.__main__ import roles
 from persistence.postgres._citus import in_words_of_tables
 from persistence.sql._rows import HEAD, PAGE, WINDOW
 from persistence.testing import StoreContract
+from tests._sizes import until
 from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
 from tests.persistence.postgres._escapes import leaks
@@ -221,6 +221,16 @@ EACH = 30
 """Events that a writer appends at least."""
 
 
+def wait_for_writing(url: str) -> None:
+    """Wait until one more event is there: the writers are at work."""
+
+    def written() -> int:
+        return cast("int", asked(url, "SELECT count(*) FROM stored_events")[0][0])
+
+    before = written()
+    until(lambda: written() > before)
+
+
 def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(url: str) -> None:
     def cut() -> None:
         broken = [cast("int", asked(url, CUT)[0][0]) for _ in range(60)]
@@ -252,7 +262,7 @@ def test_shards_that_move_while_programs_append_lose_and_double_nothing(
     }
 
     def move() -> None:
-        time.sleep(0.5)  # any moment of their writing will do
+        wait_for_writing(url)
         for shard, host, port in asked(url, PLACES):
             if (shard,) in used:
                 new = next(worker for worker in workers if worker != (host, port))
@@ -275,7 +285,7 @@ def test_a_worker_that_is_killed_while_programs_append_loses_and_doubles_nothing
     def kill() -> None:
         starts = asked(url, STARTS)
         for _ in range(3):
-            time.sleep(0.5)  # any moment of their writing will do
+            wait_for_writing(url)
             subprocess.run(shlex.split(KILL), check=True)
         assert asked(url, STARTS) != starts
 
