@@ -50,19 +50,19 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
     return {**fields, field: read, "usage": usage}
 
 
-def check_origin(found: Json, shape: Shape) -> None:
+def check_origin(response: Json, shape: Shape) -> None:
     """Check that a response is no error, and of no other API.
 
     Raises:
         MisuseError: it is.
     """
-    if found.get("error") or found.get("type") == "error":
-        why = fields(found.get("error")).get("message") or "without a message"
+    if response.get("error") or response.get("type") == "error":
+        why = fields(response.get("error")).get("message") or "without a message"
         raise MisuseError(
             f"record(): this is an error of the provider, not a response: {in_short(str(why))}"
         )
     for other in SHAPES.values():
-        if other.output in found and shape.output not in found:
+        if other.output in response and shape.output not in response:
             raise MisuseError(f"{wanted_of(shape)}, not {other.title}")
 
 

@@ -286,8 +286,8 @@ def _origin(engine: Engine, log: Sequence[Recorded]) -> Origin:
     blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
     answered = {_signed(b.provider): ELSEWHERE for b in blocks if isinstance(b, AssistantThinking)}
     for entry in engine.view.entries if answered else ():
-        if isinstance(entry.source, AssistantThinking) and entry.asked and entry.asked.sent:
-            answered[_signed(entry.source.provider)] = entry.asked.sent
+        if isinstance(entry.source, AssistantThinking) and entry.request and entry.request.sent:
+            answered[_signed(entry.source.provider)] = entry.request.sent
     waiting = engine.view.state.waiting
     return Origin(answered=answered, newest=waiting[-1].sent if waiting else ELSEWHERE)
 

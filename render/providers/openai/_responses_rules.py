@@ -41,7 +41,7 @@ from render.providers.openai._common_rules import (
     check_limits,
     check_mark,
 )
-from render.providers.openai._constants import CALL_ID_LENGTH_MAX, CALLS, GIVEN, MARK, REPLAYED, RUN
+from render.providers.openai._constants import CALL_ID_LENGTH_MAX, CALLS, EXTRA, MARK, REPLAYED, RUN
 
 OUTPUT_TOKENS_MIN: Final = 16
 _SHAPES: Final[Shapes] = {
@@ -275,7 +275,7 @@ def _has_object(name: str) -> Check:
 _LOCAL_OUTPUT: Final = "local_shell_call_output"
 """The result that has the id of its call in another field."""
 ITEMS: Final[Checks] = {
-    **dict.fromkeys(REPLAYED | GIVEN, ()),
+    **dict.fromkeys(REPLAYED | EXTRA, ()),
     **dict.fromkeys(CALLS, (_call_has_id, _call)),
     **dict.fromkeys(_OUTPUTS, (_call_has_id, _output)),
     **dict.fromkeys(RUN, (_call_has_id,)),
@@ -307,7 +307,7 @@ PARTS: Final[Mapping[str, Check]] = {
     "refusal": _text,
 }
 """What each kind of part must have."""
-_HEARD: Final = ("input_text", "input_image", "input_file")
+_INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
 TURN: Final = "internal_chat_message_metadata_passthrough"  # of Codex, to OpenAI's servers alone
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
@@ -323,9 +323,9 @@ KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """The fields of common items and parts, by the SDK and Codex. What the server made is sent back as it came, unchecked."""
 ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "assistant": ("output_text", "refusal"),
-    "developer": _HEARD,
-    "system": _HEARD,
-    "user": _HEARD,
+    "developer": _INPUT_PARTS,
+    "system": _INPUT_PARTS,
+    "user": _INPUT_PARTS,
 }
 """The parts that a message may have, by its role."""
 _HOSTED: Final = frozenset(
