@@ -104,9 +104,9 @@ class UnknownCallError(MisuseError):
     """No open tool call has this id."""
 
     def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
-        waiting = f"; open calls: {in_short(', '.join(open_calls))}"
-        waiting = waiting if open_calls else "; no call is open"
-        super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or waiting}")
+        hint = f"; open calls: {in_short(', '.join(open_calls))}"
+        hint = hint if open_calls else "; no call is open"
+        super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or hint}")
         self.call_id = call_id
         self.open_calls = tuple(open_calls)
 

@@ -104,8 +104,8 @@ def render(
         view = clip_misfits(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[ReturnedArtifact] = ()
-    if context.can_externalize and (named := wanted(view, context.policy)):
-        returned = yield BringBack(view, named)
+    if context.can_externalize and (artifacts := wanted(view, context.policy)):
+        returned = yield BringBack(view, artifacts)
     rendered = show(view, context, returned)
     return Decided(view=view, tokens=tokens, rendered=rendered)
 

@@ -90,8 +90,8 @@ def _model_content(message: Json) -> Iterator[Content]:
 def texts(content: Any, provider: Json = _NOTHING, source: str = "") -> Iterator[Content]:
     """The text of a model's message, joined to one, and its other content; `provider` is data that must be sent back with
     the text."""
-    listed = items(content) if isinstance(content, list) else [content]
-    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in listed]
+    entries = items(content) if isinstance(content, list) else [content]
+    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in entries]
     text = "".join(string(part.get("text")) or string(part.get(REFUSAL)) for part in parts)
     if text.strip():
         refused = {REFUSAL: True} if any(part.get("type") == REFUSAL for part in parts) else {}

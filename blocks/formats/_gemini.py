@@ -88,20 +88,20 @@ def read(content: Json) -> Iterator[Message]:
 
 def _user_content(parts: list[Json]) -> Iterator[Content]:
     for part in parts:
-        if returned := obj(gemini_field(part, "functionResponse")):
-            yield result(returned)
+        if fields := obj(gemini_field(part, "functionResponse")):
+            yield result(fields)
         elif (content := part_of(part)) is not None:
             yield content
 
 
-def result(returned: Json) -> Result:
+def result(fields: Json) -> Result:
     """The result of a function: `output` or `error` of its response, or all of it."""
-    response = obj(returned.get("response"))
+    response = obj(fields.get("response"))
     value: object = response.get("output", response.get("error", response))
     texts = parts_of(value) if isinstance(value, str) else (json_part(value),) if value else ()
-    pictures = parts_of(objs(returned.get("parts")))
+    pictures = parts_of(objs(fields.get("parts")))
     return Result(
-        call_id=string(returned.get("id")), parts=(*texts, *pictures), is_error="error" in response
+        call_id=string(fields.get("id")), parts=(*texts, *pictures), is_error="error" in response
     )
 
 

@@ -111,12 +111,12 @@ def answer_in(checked: Json, shape: Shape, new_id: Callable[[], BlockId], turn: 
     Raises:
         MisuseError: it has neither output nor usage.
     """
-    read = RESPONSES[shape.name](checked)
-    if read is None or (read.usage is None and not checked[shape.output]):
+    reply = RESPONSES[shape.name](checked)
+    if reply is None or (reply.usage is None and not checked[shape.output]):
         raise MisuseError(
             f"record(): the response is empty: it has neither {shape.output} nor usage"
         )
-    return answered(read, new_id, turn)
+    return answered(reply, new_id, turn)
 
 
 def stop_in_response(shape: Shape, response: object) -> str:
@@ -125,8 +125,8 @@ def stop_in_response(shape: Shape, response: object) -> str:
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    read = RESPONSES[shape.name](plain(as_json(response, wanted_of(shape))))
-    return read.stop if read else ""
+    reply = RESPONSES[shape.name](plain(as_json(response, wanted_of(shape))))
+    return reply.stop if reply else ""
 
 
 def usage_in_response(

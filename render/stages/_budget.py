@@ -115,8 +115,8 @@ def within_provider_limits(context: Context, view: View) -> Context:
         free = min(context.output_tokens, int(ANSWER_SHARE_MAX * calibration.limit))
         limit = min(limit, calibration.limit - free)
     if context.calibrate and not (calibration and calibration.samples):
-        taken = model.input_tokens_max or model.tokens_window
-        room = max(min(model.tokens_window - context.output_tokens, taken), context.limit)
+        input_max = model.input_tokens_max or model.tokens_window
+        room = max(min(model.tokens_window - context.output_tokens, input_max), context.limit)
         safe = int(room * model.token_factor / max(model.token_factor_safe, model.token_factor))
         limit = safe if safe < limit and total_tokens(view, context) > safe else limit
     return context if limit == context.limit else attrs.evolve(context, limit=limit)
@@ -527,8 +527,8 @@ def _part(entry: Entry, tokens: int) -> _Part:
     kind = _kind_of(entry.block)
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
-    left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
-    return _Part(kind, entry.name, tokens, max(tokens - left, 0))
+    stand_in = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
+    return _Part(kind, entry.name, tokens, max(tokens - stand_in, 0))
 
 
 def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:

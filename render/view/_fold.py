@@ -535,11 +535,11 @@ def after_request(before: FoldState, event: RequestRendered, shown: int) -> Fold
         tokens=event.tokens,
         shown=shown,
         waiting=now_waiting(before.waiting, event, shown),
-        rehydrated=_returned(before, event.rehydrated),
+        rehydrated=_return_turns(before, event.rehydrated),
     )
 
 
-def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
+def _return_turns(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
     """When each artifact last came back, including these in the current turn; only the newest are kept."""
     latest = state.rehydrated
     if not artifacts:

@@ -466,7 +466,7 @@ def paired(
 
     `is_last` says that nothing follows this answer.
     """
-    called: set[object] = set()
+    call_ids: set[object] = set()
     answered = _answered_later(contents)
     finished = len(contents) - _paused(contents) if is_last else len(contents)
     for index, (version, content) in enumerate(contents):
@@ -474,8 +474,8 @@ def paired(
             if index not in answered and index < finished:
                 notices.append(f"a call of the provider's without a result: version {version}")
                 continue
-            called.add(content.get("id"))
-        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - called:
+            call_ids.add(content.get("id"))
+        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - call_ids:
             notices.append(f"a result of the provider's without a call: version {version}")
             continue
         yield version, content

@@ -348,7 +348,7 @@ def prefix(
 ) -> tuple[list[Json], list[Json]]:
     """Parts and function declarations; there are no cache marks."""
     del ttl
-    return [{"text": text["text"]} for text in system], list(map(declared, tools))
+    return [{"text": text["text"]} for text in system], list(map(declaration, tools))
 
 
 def messages(
@@ -453,7 +453,7 @@ DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 _SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 
 
-def declared(tool: Json) -> Json:
+def declaration(tool: Json) -> Json:
     """A definition as a function declaration; one in the provider's own shape is returned unchanged.
 
     The schema is sent as JSON schema, because the other field accepts only a dialect of OpenAPI.
