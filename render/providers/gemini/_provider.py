@@ -215,8 +215,8 @@ class Encoding:
             case _:
                 return None
 
-    def _signature(self, provider: Json) -> Json:
-        seal: object = provider.get(SIGNATURE)
+    def _signature(self, fields: Json) -> Json:
+        seal: object = fields.get(SIGNATURE)
         return {SIGNATURE: seal} if self.keep_thinking and _is_signature(seal) else {}
 
 

@@ -168,7 +168,7 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as messages of this API."""
         notices: list[str] = []
-        responses = list(self._assistant_message(group, notices))
+        assistant = list(self._assistant_message(group, notices))
         results: list[WireItem] = []
         rest: list[tuple[str, tuple[int, Json]]] = []
         for answer in call_answers(group, notices):
@@ -177,13 +177,13 @@ class Encoding:
             texts, parts = beside(result, identity, partial(content_of, forms=PARTS), ELSEWHERE)
             results.append(self._tool_message(identity, answer.version, texts))
             rest += [("user", part) for part in parts]
-        alone = bool(results) or not responses
+        alone = bool(results) or not assistant
         for other in others(group, notices, answered=alone, roles=OPERATORS):
             contents = [(other.version, content_of(part, PARTS)) for part in other.parts]
             rest += [(other.role, content) for content in contents]
         runs = groupby(rest, itemgetter(0))
         messages = [self._message(role, [content for _, content in run]) for role, run in runs]
-        sent = [*responses, *results, *messages]
+        sent = [*assistant, *results, *messages]
         return piece_of(group, sent, scale_of(self.counter), notices)
 
     def _assistant_message(self, group: Group, notices: list[str]) -> Iterator[WireItem]:
