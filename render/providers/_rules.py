@@ -52,6 +52,11 @@ class Findings:
         message = f"{joined(place, field)}: {text}"
         self.violations.append(Violation(rule.name.lower(), place, message))
 
+    @property
+    def refusal(self) -> str:
+        """The first violation, but for fields that may only be new; empty if there is none."""
+        return next((each.message for each in self.violations if not each.may_be_new), "")
+
 
 Check: TypeAlias = Callable[[Json, str, Findings], None]
 """Checks an object that stands at a place of the request."""

@@ -77,7 +77,7 @@ def refusal_of(role: str, content: object) -> str:
     are not known here."""
     findings = Findings()
     _read_message({"role": role, "content": [content]}, "", findings)
-    return next((each.message for each in findings.violations if not each.may_be_new), "")
+    return findings.refusal
 
 
 @unique

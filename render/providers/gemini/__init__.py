@@ -3,6 +3,6 @@
 from typing import Final
 
 from render.providers.gemini._provider import provider
-from render.providers.gemini._rules import check_request
+from render.providers.gemini._rules import check_request, refusal_of
 
-GEMINI: Final = provider(check_request)
+GEMINI: Final = provider(check_request, refusal_of)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from json import dumps
 from operator import attrgetter, itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -46,7 +46,6 @@ from render.policy._context import (
     Segment,
     TokenCounter,
     Violations,
-    Where,
 )
 from render.providers._encoding import (
     DOCUMENT_TEXT,
@@ -92,14 +91,18 @@ SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): expected a response of the Gemini API (the SDK's object, or its JSON)"
 
 
-def provider(violations: Violations) -> Provider:
+Refuses: TypeAlias = Callable[[Json], str]
+"""Why the API would refuse one of its own parts in a user's content; empty: it would accept it."""
+
+
+def provider(violations: Violations, refuses: Refuses) -> Provider:
     """The API with its rules."""
     return Provider(
         name=SHAPE.name,
         limits=limits,
         rates=rates,
-        encoder=encoder,
-        refusal=refusal,
+        encoder=partial(encoder, refuses),
+        refusal=lambda part, _: refusal(part, refuses),
         violations=violations,
         prefix=prefix,
         messages=messages,
@@ -138,10 +141,12 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
     return model.rates(prompt_tokens, Rates(input=1.0, output=5.0, read=0.1, writes=writes))
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
+def encoder(
+    refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool
+) -> Encoder[Piece]:
     """An encoder into contents."""
     del model
-    encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
+    encoding = Encoding(refuses=refuses, counter=counter, keep_thinking=keep_thinking)
     return Encoder((SHAPE.name, counter.name, keep_thinking), encoding.encode)
 
 
@@ -166,6 +171,7 @@ ELSEWHERE: Final = "[shown below]"
 class Encoding:
     """How groups are encoded."""
 
+    refuses: Refuses
     counter: TokenCounter
     keep_thinking: bool = True
 
@@ -174,12 +180,13 @@ class Encoding:
         notices: list[str] = []
         model_parts = list(_signed(self._model_parts(group, notices)))
         results = call_answers(group, notices)
-        split = [beside(r, wire_id(r.call.pair), part_of, ELSEWHERE) for r in results]
+        as_part = partial(part_of, refuses=self.refuses)
+        split = [beside(r, wire_id(r.call.pair), as_part, ELSEWHERE) for r in results]
         pairs = zip(results, split, strict=True)
         user_parts = [(result.version, _response(result, texts)) for result, (texts, _) in pairs]
         user_parts += chain.from_iterable(parts for _, parts in split)
         for other in others(group, notices, answered=bool(results) or not model_parts):
-            user_parts += [(other.version, part_of(part)) for part in other.parts]
+            user_parts += [(other.version, as_part(part)) for part in other.parts]
         sent = by_role({"model": model_parts, "user": user_parts}, "model", "parts")
         scale = Scale(
             tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
@@ -278,11 +285,11 @@ _INNER: Final = {"mime_type": "mimeType", "file_uri": "fileUri", "display_name":
 _SUFFIXES: Final = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
 
 
-def part_of(part: Part) -> Json:
+def part_of(part: Part, refuses: Refuses) -> Json:
     """The part as it is sent; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return {"text": part.text}
-    if refusal(part, "user"):
+    if refusal(part, refuses):
         return {"text": _part_name(part)}
     match part:
         case ImagePart():
@@ -318,20 +325,16 @@ def _rest_names(value: Json) -> Json:
     return renamed
 
 
-def refusal(part: Part, where: Where) -> str:
+def refusal(part: Part, refuses: Refuses) -> str:
     """Why Gemini would refuse a part, wherever it stands; empty: it would accept it, or the part is sent as text."""
-    del where
-    return part_refusal(part, IMAGE_MEDIA_TYPES, _foreign)
 
+    def own_refusal(value: Json) -> str:
+        own = next((name for name in value if _SNAKE.get(name, name) in OWN), "")
+        if not own:
+            return misplaced("a part", value.get("type"), OWN)
+        return refuses(_rest_names(value)) if isinstance(value[own], dict) else "no object"
 
-def _foreign(value: Json) -> str:
-    """Why a provider's own part is refused; empty: it is accepted."""
-    names = {name: _SNAKE.get(name, name) for name in value}
-    own = next((name for name, rest_name in names.items() if rest_name in OWN), "")
-    if own:
-        inner: object = value[own]
-        return "" if isinstance(inner, dict) and kind_of(_rest_names(value)) in OWN else "no object"
-    return misplaced("a part", value.get("type"), OWN)
+    return part_refusal(part, IMAGE_MEDIA_TYPES, own_refusal)
 
 
 def _part_name(part: Part) -> str:

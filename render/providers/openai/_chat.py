@@ -59,6 +59,7 @@ from render.providers._tool_definitions import open_definitions
 from render.providers.openai._common import (
     LISTING_ROLES,
     PartForms,
+    Refuses,
     arguments_of,
     cache_options,
     chat_tool,
@@ -68,7 +69,6 @@ from render.providers.openai._common import (
     marked,
     marked_failed,
     rates,
-    refusal,
     scale_of,
     segment,
     text_of,
@@ -85,14 +85,15 @@ PROMPT: Final = "system"
 servers know only this one."""
 
 
-def provider(violations: Violations) -> Provider:
+def provider(violations: Violations, refuses: Refuses) -> Provider:
     """The API with its rules."""
+    forms = attrs.evolve(PARTS, refuses=refuses)
     return Provider(
         name=SHAPE.name,
         limits=limits,
         rates=rates,
-        encoder=encoder,
-        refusal=refusal,
+        encoder=partial(encoder, forms),
+        refusal=forms.refusal,
         violations=violations,
         prefix=prefix,
         messages=messages,
@@ -117,12 +118,18 @@ def limits(model: Model) -> Limits:
     return replace(limits_of(model), thinking=rules)
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
+def encoder(
+    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool
+) -> Encoder[Piece]:
     """An encoder into messages."""
     listed = limits_of(model).marks_max > 0
     returns = _returns_thinking(model)
     encoding = Encoding(
-        counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
+        forms=forms,
+        counter=counter,
+        keep_thinking=keep_thinking,
+        listed=listed,
+        returns_thinking=returns,
     )
     return Encoder((SHAPE.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
@@ -158,6 +165,7 @@ PARTS: Final = PartForms(
 class Encoding:
     """How groups are encoded."""
 
+    forms: PartForms
     counter: TokenCounter
     keep_thinking: bool = True
     listed: bool = False
@@ -174,12 +182,14 @@ class Encoding:
         for answer in call_answers(group, notices):
             result = attrs.evolve(answer, parts=marked_failed(answer))
             identity = wire_id(answer.call.pair, CHAT_ID_LENGTH_MAX)
-            texts, parts = beside(result, identity, partial(content_of, forms=PARTS), ELSEWHERE)
+            texts, parts = beside(
+                result, identity, partial(content_of, forms=self.forms), ELSEWHERE
+            )
             results.append(self._tool_message(identity, answer.version, texts))
             rest += [("user", part) for part in parts]
         alone = bool(results) or not assistant
         for other in others(group, notices, answered=alone, roles=OPERATORS):
-            contents = [(other.version, content_of(part, PARTS)) for part in other.parts]
+            contents = [(other.version, content_of(part, self.forms)) for part in other.parts]
             rest += [(other.role, content) for content in contents]
         runs = groupby(rest, itemgetter(0))
         messages = [self._message(role, [content for _, content in run]) for role, run in runs]

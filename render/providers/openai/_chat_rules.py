@@ -71,6 +71,13 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     return tuple(findings.violations)
 
 
+def refusal_of(part: object) -> str:
+    """Why a part of a user's message would be refused; empty: it is valid, or only has fields that are not known here."""
+    findings = Findings()
+    _check_part(part, "user", "", findings)
+    return findings.refusal
+
+
 @unique
 class Rule(Enum):
     """The rules that the other API has not, or in other words; see `CommonRule`."""

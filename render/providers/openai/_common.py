@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -83,8 +83,8 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
 # Parts of a user message or a tool result.
 
 
-OWN: Final = frozenset({"input_image", "input_file", "image_url", "file", "input_audio"})
-"""The provider's own parts, of either API, that a `ProviderPart` may contain."""
+Refuses: TypeAlias = Callable[[Json], str]
+"""Why an API would refuse one of its own parts in a user's message; empty: it would accept it."""
 FILE_NAME: Final = "document.pdf"
 """Name for a file without one, because the provider requires a name."""
 
@@ -94,7 +94,8 @@ class PartForms:
     """The forms of parts in one of the APIs."""
 
     own: frozenset[str]
-    """Types of the API's own parts."""
+    """Types of the API's own parts that a `ProviderPart` may contain."""
+    refuses: Refuses = lambda _: ""
     text: str
     """Type of a text."""
     image: Callable[[str], Json]
@@ -108,12 +109,23 @@ class PartForms:
         """A text."""
         return {"type": self.text, "text": text}
 
+    def refusal(self, part: Part, where: Where) -> str:
+        """Why the API would refuse a part, wherever it stands; empty: it would accept it, or the part is sent as text."""
+        del where
+        return part_refusal(part, IMAGE_MEDIA_TYPES, self._own_refusal)
+
+    def _own_refusal(self, value: Json) -> str:
+        kind: object = value.get("type")
+        if isinstance(kind, str) and kind in self.own:
+            return self.refuses(_unmarked(value))
+        return misplaced("a content part", kind, self.own)
+
 
 def content_of(part: Part, forms: PartForms) -> Json:
     """The content of a part; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return forms.of_text(part.text)
-    if refusal(part, "user"):
+    if forms.refusal(part, "user"):
         return forms.of_text(part_name(part))
     match part:
         case ImagePart():
@@ -124,24 +136,12 @@ def content_of(part: Part, forms: PartForms) -> Json:
             return forms.linked(part.url) or forms.of_text(f"[document: {part.url}]")
         case DocumentPart():
             return forms.file(part.name or FILE_NAME, _data_url(part))
-        case ProviderPart(value=value) if value.get("type") in forms.own:
-            return {key: inner for key, inner in value.items() if key != MARK}
-        case ProviderPart():
-            return forms.of_text(part_name(part))
+        case ProviderPart(value=value):
+            return _unmarked(value)
 
 
-def refusal(part: Part, where: Where) -> str:
-    """Why OpenAI would refuse a part, wherever it stands; empty: it would accept it, or the part is sent as text."""
-    del where
-    return part_refusal(part, IMAGE_MEDIA_TYPES, _foreign)
-
-
-def _foreign(value: Json) -> str:
-    """Why a provider's own part is refused; empty: it is accepted."""
-    kind: object = value.get("type")
-    if isinstance(kind, str) and kind in OWN:
-        return ""
-    return misplaced("a content part", kind, OWN)
+def _unmarked(part: Json) -> Json:
+    return {key: inner for key, inner in part.items() if key != MARK}
 
 
 def texts_of(contents: Sequence[Json]) -> list[str] | None:

@@ -48,6 +48,7 @@ from render.providers._responses import (
 from render.providers._tool_definitions import open_definitions
 from render.providers.openai._common import (
     PartForms,
+    Refuses,
     arguments_of,
     cache_options,
     content_of,
@@ -56,7 +57,6 @@ from render.providers.openai._common import (
     marked,
     marked_failed,
     rates,
-    refusal,
     response_tool,
     scale_of,
     segment,
@@ -74,14 +74,15 @@ PROMPT: Final = "developer"
 models place it after the conversation."""
 
 
-def provider(violations: Violations) -> Provider:
+def provider(violations: Violations, refuses: Refuses) -> Provider:
     """The API with its rules."""
+    forms = attrs.evolve(PARTS, refuses=refuses)
     return Provider(
         name=SHAPE.name,
         limits=limits_of,
         rates=rates,
-        encoder=encoder,
-        refusal=refusal,
+        encoder=partial(encoder, forms),
+        refusal=forms.refusal,
         violations=violations,
         prefix=prefix,
         messages=messages,
@@ -100,10 +101,12 @@ def provider(violations: Violations) -> Provider:
     )
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
+def encoder(
+    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool
+) -> Encoder[Piece]:
     """An encoder into input items."""
     listed = limits_of(model).marks_max > 0
-    encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
+    encoding = Encoding(forms=forms, counter=counter, keep_thinking=keep_thinking, listed=listed)
     return Encoder((SHAPE.name, counter.name, keep_thinking, listed), encoding.encode)
 
 
@@ -135,6 +138,7 @@ _COMPACTION: Final = ("type", "encrypted_content")
 class Encoding:
     """How groups are encoded."""
 
+    forms: PartForms
     counter: TokenCounter
     keep_thinking: bool = True
     listed: bool = False
@@ -152,7 +156,8 @@ class Encoding:
             for each in answers
         ]
         answered = bool(results) or not output
-        rest = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
+        shown = others(group, notices, answered=answered, roles=OPERATORS)
+        rest = [_message(other, self.forms) for other in shown]
         return piece_of(group, [*output, *results, *rest], scale_of(self.counter), notices)
 
     def _output(self, group: Group, answered: Container[str], notices: list[str]) -> list[WireItem]:
@@ -198,7 +203,7 @@ class Encoding:
         kind, call = "function_call_output", answer.call
         if isinstance(call.block, ToolCall) and free_input(call.block) is not None:
             kind = "custom_tool_call_output"
-        contents = [content_of(part, PARTS) for part in marked_failed(answer)]
+        contents = [content_of(part, self.forms) for part in marked_failed(answer)]
         texts = texts_of(contents)
         plain = not self.listed and texts is not None and len(texts) == 1
         output: str | list[Json] = cast("list[str]", texts)[0] if plain else contents
@@ -217,8 +222,8 @@ def _user_item(version: int, item: Json) -> WireItem:
     return WireItem(item=item, by_model=False, contents=((version, item),))
 
 
-def _message(other: Other) -> WireItem:
-    contents = [content_of(part, PARTS) for part in other.parts]
+def _message(other: Other, forms: PartForms) -> WireItem:
+    contents = [content_of(part, forms) for part in other.parts]
     item = {"type": "message", "role": other.role, "content": contents}
     numbered = tuple((other.version, content) for content in contents)
     return WireItem(item=item, by_model=False, contents=numbered)

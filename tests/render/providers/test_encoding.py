@@ -17,6 +17,7 @@ from blocks import (
     BlocksRestored,
     EventId,
     MisuseError,
+    ProviderPart,
     RangeCompacted,
     RangeExpanded,
     SummaryReplaced,
@@ -123,6 +124,43 @@ def test_what_one_provider_recorded_another_can_be_asked_with(
     assert rendered.violations == ()
     if api.name not in other.provider:
         assert not [own for own in api.own if own in str(rendered.request())]
+
+
+PARTS = (
+    *("image", "document", "search_result", "container_upload", "tool_reference"),
+    *(
+        "input_image",
+        "input_file",
+        "image_url",
+        "file",
+        "input_audio",
+        "inlineData",
+        "file_data",
+        "",
+    ),
+)
+FIELDS = (
+    *PARTS,
+    *("source", "url", "media_type", "mime", "data", "filename", "file_id", "file_url", "fileUri", "title", "id"),
+)  # fmt: skip
+VALUES = st.recursive(
+    st.sampled_from([None, 5, "", "x", "https://a.b/c", "data:image/png;base64,aGVs", "aGVsbG8="]),
+    lambda inner: st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4) | st.lists(inner),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("model", [make.LOOSE, *MODELS], ids=lambda model: model.name)
+@given(st.sampled_from(PARTS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5))
+def test_a_part_of_any_provider_is_sent_as_it_is_or_named_but_never_broken(
+    model: Any, kind: str, fields: dict[str, Any]
+) -> None:
+    """A log from elsewhere has parts that only look like those of this provider."""
+    part = ProviderPart(value={**fields, **({"type": kind} if kind else {})})
+    log = make.prompt("See.", "t1", part), make.call("a"), make.result("a", parts=(part,))
+    given_ = make.context(model=model, provider=provider_of(model), validate=False)
+    rendered = make.shown(make.view_of(*log), given_)
+    assert [each for each in rendered.violations if not each.may_be_new] == []
 
 
 # The seam between stages and providers: what is kept for one provider is never shown to another.

@@ -28,6 +28,7 @@ from blocks import (
 from blocks.formats._message import Answer
 from render import PROVIDERS, provider_of, show
 from render.providers.gemini._provider import function_name, part_of, part_tokens, tool_tokens
+from render.providers.gemini._rules import refusal_of
 from tests import _builders as make
 from tests._builders import Ids, call, deep, prompt, result, said, steer, thought
 from tests._table import for_each
@@ -442,7 +443,7 @@ INLINE = {"inlineData": {"mimeType": "audio/mp3", "data": PNG}}
     ],
 )  # fmt: skip
 def test_a_part_is_sent(part: Part, sent: dict[str, Any]) -> None:
-    assert part_of(part) == sent
+    assert part_of(part, refusal_of) == sent
     assert PROVIDERS["gemini"].refusal(part, "user") == ""
     content = {"role": "user", "parts": [sent]}
     assert PROVIDERS["gemini"].violations({"contents": [content]}, None) == ()
@@ -464,7 +465,7 @@ def test_a_part_is_sent(part: Part, sent: dict[str, Any]) -> None:
 )  # fmt: skip
 def test_a_part_that_would_be_refused_is_told_by_name(part: Part, why: str, told: str) -> None:
     assert why in PROVIDERS["gemini"].refusal(part, "user")
-    assert told in part_of(part)["text"]
+    assert told in part_of(part, refusal_of)["text"]
 
 
 # Tokens of parts and tools: text by the counter, pictures by the model's rule, signatures by their length.

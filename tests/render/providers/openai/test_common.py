@@ -395,7 +395,7 @@ def test_a_part_in_the_words_of_each_api(
             "neither application/pdf nor",
         ),
         (DocumentPart(data=" ", media_type="text/plain"), "its text is empty"),
-        (ProviderPart(value={"type": "input_fil"}), "did you mean 'input_file'"),
+        (ProviderPart(value={"type": "input_fil"}), "did you mean 'input_"),
         (ProviderPart(value={}), "there are"),
     ],
 )
