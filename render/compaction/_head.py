@@ -570,8 +570,8 @@ def _with_working_set(
     working = room.working_beside(used)
     rows = ranked(copies, _shown(fold), oldest_of(at_hand), _wanted(digest, fold))
     regions = working_set(copies, rows, working, count)
-    seen = max(entry.version for entry in at_hand)
-    return replace(digest, regions=regions, seen=max(seen, digest.seen))
+    newest = max(entry.version for entry in at_hand)
+    return replace(digest, regions=regions, seen=max(newest, digest.seen))
 
 
 def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:

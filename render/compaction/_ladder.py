@@ -614,10 +614,10 @@ def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial
         whole = {pointer.blocks: pointer for pointer in pointers}
         earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
     before = apply_proposals(trial.start, earlier, context)
-    moved = range_before(before, fitted.context, draft.trigger, cut)
-    if moved is None:
+    new_range = range_before(before, fitted.context, draft.trigger, cut)
+    if new_range is None:
         return None
-    fitted = tried_out(before, moved, fitted.context, fitted.squeeze)
+    fitted = tried_out(before, new_range, fitted.context, fitted.squeeze)
     proposals = (*earlier, _as_data(fitted))
     draft = msgspec.structs.replace(draft, proposals=proposals, tokens_after=fitted.tokens)
     return CompactionTrial(draft=draft, fitted=fitted, start=trial.start, after=fitted.after)

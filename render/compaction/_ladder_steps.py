@@ -438,7 +438,7 @@ TEXT_MAX: Final = 20_000
 LINE: Final = "[dropped to save space: {}]"
 READ: Final = "{}; {} reads it back"
 """Used when the agent has a tool that reads the timeline."""
-_GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
+_DROPPABLE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
 
 _Priced: TypeAlias = tuple[Entry, int]
 """An entry and its tokens as it is shown."""
@@ -484,7 +484,7 @@ def may_go(entry: Entry) -> bool:
     """Whether the entry is shown, and was written by the model, a tool or the engine."""
     is_there = entry.replacement != "" and entry.dropped is None
     is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
-    return is_there and (entry.place in _GONE or is_notice)
+    return is_there and (entry.place in _DROPPABLE or is_notice)
 
 
 def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:
@@ -528,8 +528,8 @@ def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, .
     for entry in entries:
         newest |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
     ranked = sorted(newest, key=lambda name: (-used.get(name, 0), -newest[name], name))
-    moved = [entry.artifact for entry in entries if entry.artifact]
-    return (*moved, *ranked)[:KEYWORDS_MAX]
+    artifacts = [entry.artifact for entry in entries if entry.artifact]
+    return (*artifacts, *ranked)[:KEYWORDS_MAX]
 
 
 # The built-in rungs.

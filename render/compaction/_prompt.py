@@ -364,12 +364,12 @@ def _chunks(fold: FoldRange, context: Context) -> Iterator[str]:
     chunk: list[str] = []
     used = 0
     for entry in fold.folded:
-        quoted = _quoted(entry, context)
-        tokens = context.counter.count(quoted)
+        text = _quoted(entry, context)
+        tokens = context.counter.count(text)
         if chunk and used + tokens > room:
             yield "\n".join(chunk)
             chunk, used = [], 0
-        chunk.append(quoted)
+        chunk.append(text)
         used += tokens
     if chunk:
         yield "\n".join(chunk)

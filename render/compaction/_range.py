@@ -380,8 +380,8 @@ def _entry_tokens(view: View, context: Context) -> list[int]:
     encoder = context.encoder
 
     def sizes(group: Group) -> list[int]:
-        shown = encoder.shown(group)
-        return [shown.tokens_of(entry.version) for entry in group.entries]
+        piece = encoder.shown(group)
+        return [piece.tokens_of(entry.version) for entry in group.entries]
 
     each = view.group_memo.each(("entry tokens", encoder.key), view.groups, sizes)
     return list(chain.from_iterable(each))
@@ -451,9 +451,7 @@ def compaction_event(
     view: View, fold: FoldRange, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The `RangeCompacted` event that this compaction would record; it is not committed."""
-    written = replace(
-        summary_block(view, fold, summary.summary, context), degraded=summary.degraded
-    )
+    block = replace(summary_block(view, fold, summary.summary, context), degraded=summary.degraded)
     naming = view.compaction.naming if view.compaction else Naming()
     naming.skip((entry.version, entry.source) for entry in fold.folded)
     return RangeCompacted(
@@ -461,8 +459,8 @@ def compaction_event(
         at=context.now,
         start=fold.start,
         cut=fold.cut,
-        summary=written,
-        ordinal=_summary_ordinal(view, naming, written),
+        summary=block,
+        ordinal=_summary_ordinal(view, naming, block),
         carried=fold.carried,
         state=replace(
             fold.tail[0].state,

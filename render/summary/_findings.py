@@ -310,16 +310,16 @@ _REASON: Final = re.compile(
     r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
 )
 """English words with which an announcement gives its reason."""
-_BEGUN: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
+_START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    _BEGUN + r"(?:let me|let(?:'|’)?s|let us"
+    _START + r"(?:let me|let(?:'|’)?s|let us"
     r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
     r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b)",
     re.IGNORECASE,
 )
 """The beginning of an English sentence that says what the agent is about to do."""
 _DOING: Final = re.compile(
-    rf"{_BEGUN}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    rf"{_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
     r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
     r"(?!missing|seeing|getting|hitting)\w+ing\b",
     re.IGNORECASE,

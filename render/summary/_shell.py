@@ -107,10 +107,10 @@ def _measured(document: re.Match[str]) -> str:
     return f"{first} ({document['text'].count(chr(10))} lines)"
 
 
-def _first_of(quoted: re.Match[str]) -> str:
+def _first_of(match: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    mark, lines = quoted[0][0], quoted[0][1:-1].strip().split("\n")
-    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
+    mark, lines = match[0][0], match[0][1:-1].strip().split("\n")
+    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else match[0]
 
 
 def without_middle(text: str, characters_max: int) -> str:

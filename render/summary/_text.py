@@ -50,8 +50,8 @@ def format_summary(block: RangeSummary) -> str:
 def _folded(block: RangeSummary) -> str:
     """What the page covers, on one line: the turns by name, if the log says them, and counts."""
     whole = " to ".join(dict.fromkeys(block.turn_range))
-    begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
-    turns, digest = ", ".join(filter(None, (whole, begun))), block.digest
+    beginning = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
+    turns, digest = ", ".join(filter(None, (whole, beginning))), block.digest
     counts = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     covered = f"{turns}: {counts}" if turns else counts
     return f"Folded so far: {covered}, in {digest.compactions} compactions."

@@ -125,8 +125,8 @@ class Copy:
             self.stretches.append(Stretch(0, rest))
             del target.rows[match.first :]
             return
-        if moved := len(rows) - (match.last - match.first + 1):
-            self._move(line, moved if line else None)
+        if growth := len(rows) - (match.last - match.first + 1):
+            self._move(line, growth if line else None)
         target.rows[match.first : match.last + 1] = rows
 
     def _move(self, line: int, lines: int | None) -> None:
@@ -281,8 +281,8 @@ _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|
 def _is_within(name: str, command: str) -> bool:
     """Whether a command names a folder of the file, or a pattern that matches it."""
     words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
-    named = [word for word in words if re.search(r"\w", word)]
-    patterns = (f"*/{word}{end}" for word in named for end in ("", "/*"))
+    names = [word for word in words if re.search(r"\w", word)]
+    patterns = (f"*/{word}{end}" for word in names for end in ("", "/*"))
     return any(fnmatchcase(f"/{name}", pattern) for pattern in patterns)
 
 

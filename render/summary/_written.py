@@ -135,8 +135,8 @@ def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
         entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
         lines += [f"{kind.name}:"] if entries else []
         for name, entry in entries:
-            shown = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
-            lines.append(f"{'  ' * ('.' in name)}{name} [{count(shown)}]. {shown}")
+            line = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
+            lines.append(f"{'  ' * ('.' in name)}{name} [{count(line)}]. {line}")
     return "\n".join(lines)
 
 
