@@ -417,7 +417,7 @@ PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
 FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
-TOLD_SHARE: Final = 1 / 3
+REPORT_SHARE: Final = 1 / 3
 """The same of what is read of it: a talk in which nothing was done shrinks by half and more."""
 
 
@@ -542,11 +542,11 @@ def _fitted(
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
     another has; beside the findings of a model, reports alone have a share."""
     progress = fitted(digest.progress, room.state, count)
-    past = room.told - count(state_text(progress))
+    past = room.report - count(state_text(progress))
     actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
-    most = past - count(text_of_actions(actions)) if room.found else 0
+    most = past - count(text_of_actions(actions)) if room.findings else 0
     if is_written:
-        most = int(BESIDE_WRITTEN * room.found)
+        most = int(BESIDE_WRITTEN * room.findings)
         findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:
@@ -615,5 +615,5 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
-    read_most = max(min(int(before + TOLD_SHARE * new), most), PAGE_TOKENS_MIN)
-    return PageRoom.of(context.policy, context.capacity, most, read_most)
+    report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
+    return PageRoom.of(context.policy, context.capacity, most, report_most)
