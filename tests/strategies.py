@@ -177,9 +177,9 @@ class WildRung:
         return luck.choice([None, 7, "clear", [scope], [Proposal], [bad]])
 
     def _clears(self, scope: RungScope, luck: Random) -> Iterator[object]:
-        for found in scope.answers():
+        for answer in scope.answers():
             if luck.random() < 0.7:
-                yield scope.clear(found, "gone")
+                yield scope.clear(answer, "gone")
 
     def _summarises(self, scope: RungScope, luck: Random) -> list[object]:
         cut = luck.randrange(scope.view.version + 2)

@@ -210,8 +210,8 @@ class OldPictures:
 
     def propose(self, scope: RungScope) -> list[Proposal]:
         """A path for each."""
-        seen = [found for found in scope.answers() if images_of(found.result)]
-        return [scope.clear(found, f"[a picture, at {found.entry.path}]") for found in seen]
+        pictures = [each for each in scope.answers() if images_of(each.result)]
+        return [scope.clear(each, f"[a picture, at {each.entry.path}]") for each in pictures]
 
 
 def shot(timeline: Timeline, name: str) -> None:
@@ -245,7 +245,7 @@ class Broken:
 
     def propose(self, scope: RungScope) -> list[Proposal]:
         """Nothing."""
-        return [scope.clear(found, found.nonsense) for found in scope.results()]  # type: ignore[attr-defined]
+        return [scope.clear(each, each.nonsense) for each in scope.results()]  # type: ignore[attr-defined]
 
 
 def test_001_2_a_strategy_that_fails_is_told_and_breaks_nothing(
@@ -268,7 +268,7 @@ def test_001_2_a_strategy_that_does_a_little_each_time_waits_for_something_new()
         name = "one each"
 
         def propose(self, scope: RungScope) -> list[Proposal]:
-            return [scope.clear(found, "gone") for found in scope.results()][:1]
+            return [scope.clear(each, "gone") for each in scope.results()][:1]
 
     timeline = busy(policy=only(OneEach(), gain_min=0.0))
     first, again = timeline.render(), timeline.render()

@@ -257,7 +257,7 @@ def test_open_calls_are_never_folded() -> None:
     assert timeline.open_calls == ("slow",)
     fold = range_before_tail(timeline.view, context(limit=2000), "forced", 0.0)
     assert fold is not None
-    assert "tc:t1.slow.call" in {entry.path for entry in fold.kept}
+    assert "tc:t1.slow.call" in {entry.path for entry in fold.tail}
 
 
 def test_one_bad_event_does_not_brick_the_session() -> None:

@@ -78,8 +78,8 @@ from render.view._view import Entry, Place, View, quoted
 if TYPE_CHECKING:
     from render.compaction._range import FoldRange
 
-SAID: Final = UserPrompt, UserFollowup, UserSteer
-"""What the user says; a tuple, because `isinstance` is slow with a union."""
+USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
+"""Blocks of what the user says; a tuple, because `isinstance` is slow with a union."""
 
 SHORT_TOKENS: Final = 110
 """Tokens of a shortened text: its first and last sentences (at least 300 characters)."""
@@ -105,34 +105,34 @@ SECTION_SHARE: Final = 0.5
 any line."""
 
 
-def is_said(entry: Entry) -> bool:
+def is_user_text(entry: Entry) -> bool:
     """Whether the entry is a text of the user."""
-    return entry.block.author == "user" and isinstance(entry.block, SAID)
+    return entry.block.author == "user" and isinstance(entry.block, USER_TEXTS)
 
 
 def carry(
-    old: Sequence[Entry], folded: Sequence[Entry], kept: Sequence[Entry], context: Context
+    old: Sequence[Entry], folded: Sequence[Entry], tail: Sequence[Entry], context: Context
 ) -> tuple[Carried, ...]:
     """What to carry past a cut, in log order.
 
-    `old` was carried by the last compaction, `folded` is folded by this one, `kept` stays visible.
+    `old` was carried by the last compaction, `folded` is folded by this one, `tail` stays visible.
     """
     candidates = (*old, *folded)
     notes = [e for e in candidates if isinstance(e.block, Note)]
     plans = [e for e in candidates if isinstance(e.block, Plan)][-1:]
-    if plans and any(isinstance(e.block, Plan) for e in kept):
+    if plans and any(isinstance(e.block, Plan) for e in tail):
         plans = []
     pinned = [_whole(entry) for entry in (*notes, *plans)]
     answers = _answers(candidates)
-    said = _bounded([e for e in candidates if is_said(e) or e.version in answers], context)
-    standing = _standing([*_laid_down(candidates)], kept, context)
-    return tuple(sorted((*pinned, *standing, *said), key=lambda carried: carried.version))
+    texts = _bounded([e for e in candidates if is_user_text(e) or e.version in answers], context)
+    standing = _standing([*_laid_down(candidates)], tail, context)
+    return tuple(sorted((*pinned, *standing, *texts), key=lambda carried: carried.version))
 
 
 def _answers(entries: Sequence[Entry]) -> set[int]:
     """Versions of the results with words of the user: the answer to a tool's question, or why a call was refused; earlier
     ones were carried as such."""
-    asked = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
+    queries = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
     return {
         entry.version
         for entry in entries
@@ -141,7 +141,7 @@ def _answers(entries: Sequence[Entry]) -> set[int]:
             entry.place is Place.CARRIED
             or (
                 entry.place is Place.RESULT
-                and (entry.pair in asked or _REFUSED.match(text_of(entry.block)))
+                and (entry.pair in queries or _REFUSED.match(text_of(entry.block)))
             )
         )
     }
@@ -180,16 +180,16 @@ def _laid_down(entries: Sequence[Entry]) -> Iterator[Entry]:
             yield replace(entry, block=block, path=path_at(block, entry.version), replacement=None)
 
 
-def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
-    """Versions of the standing instructions that a later one replaces; `kept` follows `entries`."""
-    newest = {e.standing: e.version for e in (*entries, *kept) if e.standing}
+def replaced(entries: Sequence[Entry], tail: Sequence[Entry]) -> set[int]:
+    """Versions of the standing instructions that a later one replaces; `tail` follows `entries`."""
+    newest = {e.standing: e.version for e in (*entries, *tail) if e.standing}
     current = set(newest.values())
     return {e.version for e in entries if e.standing and e.version not in current}
 
 
-def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context) -> list[Carried]:
+def _standing(entries: Sequence[Entry], tail: Sequence[Entry], context: Context) -> list[Carried]:
     """The standing instructions that apply, shortened where they exceed their room."""
-    gone = replaced(entries, kept)
+    gone = replaced(entries, tail)
     standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
     sizes = [context.counter.count(text_of(entry.block)) for entry in standing]
@@ -277,9 +277,8 @@ def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
     """Indices of texts that begin like a newer one: the same first characters, or with 0 the same first
     line."""
     newest: dict[str, int] = {}
-    for index, text in enumerate(texts):
-        known = text.strip()
-        begin = known[:characters] or known.partition("\n")[0]
+    for index, text in enumerate(map(str.strip, texts)):
+        begin = text[:characters] or text.partition("\n")[0]
         if begin in newest:
             yield newest[begin]
         newest[begin] = index
@@ -372,16 +371,16 @@ def without_pasted(text: str, begin: int = 0) -> str:
     if begin:
         end = text.find("\n", begin) + 1
         return text[:end] + without_pasted(text[end:]) if end else text
-    kept: list[str] = []
+    lines: list[str] = []
     for is_pasted, run in _runs(text.split("\n")):
         if is_pasted and len(run) >= RUN_LINES_MIN:
             left_out = len(run) - 2 * END_LINES
-            kept += [_short(line) for line in run[:END_LINES]]
-            kept.append(f"[… {left_out} pasted lines …]")
-            kept += [_short(line) for line in run[-END_LINES:]]
+            lines += [_short(line) for line in run[:END_LINES]]
+            lines.append(f"[… {left_out} pasted lines …]")
+            lines += [_short(line) for line in run[-END_LINES:]]
         else:
-            kept += run
-    return "\n".join(kept)
+            lines += run
+    return "\n".join(lines)
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
@@ -418,7 +417,7 @@ PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
 FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
-TOLD_SHARE: Final = 1 / 3
+REPORT_SHARE: Final = 1 / 3
 """The same of what is read of it: a talk in which nothing was done shrinks by half and more."""
 
 
@@ -433,7 +432,7 @@ def summary_block(
         id=BlockId(f"summary.{view.version + 1}"),
         turn=fold.folded[-1].block.turn,
         covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in fold.folded)),
-        split_turn_id=fold.kept[0].block.turn if fold.is_split else None,
+        split_turn_id=fold.tail[0].block.turn if fold.is_split else None,
         start=fold.start,
         cut=fold.cut,
         summary=text,
@@ -447,19 +446,19 @@ def summary_block(
 
 def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
     """The summariser's answer, with the user's own words first."""
-    said = [" ".join(words.split()) for words in _said(fold)] if summary.constraints else []
+    texts = [" ".join(words.split()) for words in _user_texts(fold)] if summary.constraints else []
     own, others = list[str](), list[str]()
     for index, constraint in enumerate(summary.constraints):
         words = " ".join(constraint.split())
         was_own = summary.complete and index < summary.quoted
-        is_own = was_own or (words and any(words in text for text in said))
+        is_own = was_own or (words and any(words in text for text in texts))
         (own if is_own else others).append(constraint)
     return replace(summary, constraints=(*own, *others), quoted=len(own))
 
 
-def _said(fold: FoldRange) -> Iterator[str]:
+def _user_texts(fold: FoldRange) -> Iterator[str]:
     """All user texts that the range knows."""
-    for entry in (*fold.given_up, *fold.folded, *fold.kept):
+    for entry in (*fold.given_up, *fold.folded, *fold.tail):
         yield from searched(words_of(entry.block))
     for item in fold.carried:
         yield from searched("" if item.withheld else text_of(item.block))
@@ -467,10 +466,10 @@ def _said(fold: FoldRange) -> Iterator[str]:
 
 def written_before(previous: RangeSummary | None, fold: FoldRange) -> StructuredSummary | None:
     """The written part of the previous summary, without the context of a turn that has ended."""
-    begun = _begun_before(previous)
+    turn = _begun_before(previous)
     if previous is None:
         return None
-    is_over = begun is not None and begun != fold.kept[0].block.turn
+    is_over = turn is not None and turn != fold.tail[0].block.turn
     return replace(previous.summary, turn_context="") if is_over else previous.summary
 
 
@@ -480,16 +479,16 @@ def _begun_before(previous: RangeSummary | None) -> TurnId | None:
 
 def begun_turn(previous: RangeSummary | None, fold: FoldRange) -> TurnId | None:
     """The turn that continues after the cut, if its beginning has been folded; otherwise None."""
-    turn = fold.kept[0].block.turn
+    turn = fold.tail[0].block.turn
     is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in fold.folded)
     return turn if is_begun or turn == _begun_before(previous) else None
 
 
 def _turn_range(previous: RangeSummary | None, fold: FoldRange) -> tuple[TurnId, ...]:
     """The oldest and the newest turn that are folded whole; late results of older turns are ignored."""
-    known = (previous.turn_range or previous.covered_turn_ids) if previous else ()
+    earlier = (previous.turn_range or previous.covered_turn_ids) if previous else ()
     folded = (e.block.turn for e in fold.folded if not isinstance(e.block, ToolResult))
-    whole = [turn for turn in (*known, *folded) if turn != fold.kept[0].block.turn]
+    whole = [turn for turn in (*earlier, *folded) if turn != fold.tail[0].block.turn]
     return (whole[0], whole[-1]) if whole else ()
 
 
@@ -499,7 +498,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     room = _page_room(view, fold, count(format_written(block.summary)), context)
     digest = fitted_spans(counted(previous, fold.folded), room.done, count)
-    runs = runs_of((*fold.folded, *fold.kept))
+    runs = runs_of((*fold.folded, *fold.tail))
     digest = _with_past(digest, fold, runs)
     digest = _fitted(digest, room, count, is_written=block.summary.complete)
     return _with_working_set(digest, fold, runs, room, count)
@@ -527,8 +526,8 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     """The digest with how things stand after everything that is folded or kept, and with all that was found and done in
     what is folded."""
     folded = [entry for entry in fold.folded if not entry.standing]
-    new = [entry for entry in (*fold.folded, *fold.kept) if entry.version > digest.seen]
-    turn, cut = fold.kept[0].block.turn, _no_longer_whole(fold)
+    new = [entry for entry in (*fold.folded, *fold.tail) if entry.version > digest.seen]
+    turn, cut = fold.tail[0].block.turn, _no_longer_whole(fold)
     return replace(
         digest,
         progress=advance(digest.progress, new, runs),
@@ -543,15 +542,15 @@ def _fitted(
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
     another has; beside the findings of a model, reports alone have a share."""
     progress = fitted(digest.progress, room.state, count)
-    told = room.report - count(state_text(progress))
+    past = room.report - count(state_text(progress))
     actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
-    most = told - count(text_of_actions(actions)) if room.findings else 0
+    most = past - count(text_of_actions(actions)) if room.findings else 0
     if is_written:
         most = int(BESIDE_WRITTEN * room.findings)
         findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:
-        left = told - count(_findings.text_of_findings(findings))
+        left = past - count(_findings.text_of_findings(findings))
         actions = fitted_actions(digest.actions, left, count)
     return replace(digest, progress=progress, findings=findings, actions=actions)
 
@@ -564,21 +563,22 @@ def _with_working_set(
     count: Callable[[str], int],
 ) -> Digest:
     """The digest with the files that are being worked on."""
-    at_hand = (*fold.folded, *fold.kept)
+    at_hand = (*fold.folded, *fold.tail)
     copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
-    told = sum(count(text) for _, text in computed_sections(digest) if text)
-    working = room.working_beside(told)
+    used = sum(count(text) for _, text in computed_sections(digest) if text)
+    working = room.working_beside(used)
     rows = ranked(copies, _shown(fold), oldest_of(at_hand), _wanted(digest, fold))
     regions = working_set(copies, rows, working, count)
-    seen = max(entry.version for entry in at_hand)
-    return replace(digest, regions=regions, seen=max(seen, digest.seen))
+    newest = max(entry.version for entry in at_hand)
+    return replace(digest, regions=regions, seen=max(newest, digest.seen))
 
 
 def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
     """The names in the user's texts and in how things stand: what the work is about."""
-    texts = [text_of(c.block) for c in fold.carried if isinstance(c.block, SAID) and not c.withheld]
-    texts += [text_of(entry.block) for entry in fold.kept if is_said(entry)]
+    carried = (item.block for item in fold.carried if not item.withheld)
+    texts = [text_of(block) for block in carried if isinstance(block, USER_TEXTS)]
+    texts += [text_of(entry.block) for entry in fold.tail if is_user_text(entry)]
     parts = (part for text in (*texts, state_text(digest.progress)) for part in searched(text))
     return frozenset(name for part in parts for name in identifiers(part))
 
@@ -586,13 +586,13 @@ def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
     """The lines that the request shows of each kept block, by its version; None: all."""
     cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
-    left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.kept}
+    left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.tail}
     return {v: None if text is None else shown_lines(text) for v, text in left.items()}
 
 
 def shortened(fold: FoldRange) -> Iterator[str]:
     """The user's texts that are shortened or left out past the cut, whole; none that is hidden."""
-    return (text_of(block) for _, block, _ in _no_longer_whole(fold) if isinstance(block, SAID))
+    return (text_of(b) for _, b, _ in _no_longer_whole(fold) if isinstance(b, USER_TEXTS))
 
 
 def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
@@ -602,7 +602,7 @@ def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
             yield item.version, item.block, item.clipped
     carried = {item.version for item in fold.carried}
     for entry in (*fold.given_up, *fold.folded):
-        if is_said(entry) and entry.version not in carried and entry.original is None:
+        if is_user_text(entry) and entry.version not in carried and entry.original is None:
             yield entry.version, entry.block, ""
 
 
@@ -610,10 +610,10 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     count, sizes = context.counter.count, account(view, context)
     carried = sum(count(c.clipped or text_of(c.block)) + LABEL_TOKENS for c in fold.carried)
-    rest = context.prefix.tokens + fold.kept_tokens + carried + written
+    rest = context.prefix.tokens + fold.tail_tokens + carried + written
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
-    told = max(min(int(before + TOLD_SHARE * new), most), PAGE_TOKENS_MIN)
-    return PageRoom.of(context.policy, context.capacity, most, told)
+    report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
+    return PageRoom.of(context.policy, context.capacity, most, report_most)

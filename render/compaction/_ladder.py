@@ -63,9 +63,9 @@ from blocks import (
     in_words,
 )
 from render.compaction._ladder_steps import (
-    Found,
     Proposal,
     RungScope,
+    ToolAnswer,
     may_go,
 )
 from render.compaction._range import (
@@ -180,15 +180,15 @@ def in_force(proposals: Iterable[Proposal]) -> list[Proposal]:
     """The proposals in order, without those (except a summary) whose first block already has a stronger
     action."""
     done: dict[BlockId, Action] = {}
-    found: list[Proposal] = []
+    effective: list[Proposal] = []
     for proposal in proposals:
         action = proposal.action
         before = done.get(proposal.blocks[0], "include")
         if PRECEDENCE[before] > PRECEDENCE[action] and action != "summarize":
             continue
-        found.append(proposal)
+        effective.append(proposal)
         done |= dict.fromkeys(proposal.blocks, action)
-    return found
+    return effective
 
 
 def normalised(
@@ -247,16 +247,16 @@ class CompactionTrial:
 
 
 def draft_compaction(
-    view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
+    view: View, context: Context, trigger: Trigger, facts: ExternalFacts = NO_FACTS
 ) -> CompactionTrial | None:
     """The draft of a compaction, with the result of trying it; None if no rung proposes anything.
 
     Raises:
-        RungError: a user's own rung failed or made an invalid proposal, and `known.on_refused` is not set.
+        RungError: a user's own rung failed or made an invalid proposal, and `facts.on_refused` is not set.
     """
     if not context.policy.compacts:
         return None
-    after, proposals, fitted = _climb(view, context, trigger, known)
+    after, proposals, fitted = _climb(view, context, trigger, facts)
     if not proposals:
         return None
     draft = CompactionDraft(
@@ -273,11 +273,11 @@ def draft_compaction(
 
 
 def _climb(
-    view: View, context: Context, trigger: Trigger, known: ExternalFacts
+    view: View, context: Context, trigger: Trigger, facts: ExternalFacts
 ) -> tuple[View, list[Proposal], FittedRange | None]:
     """The view after the rungs that were needed, what they propose, and the range among it."""
     rungs = context.policy.rungs
-    disabled = {*known.disabled_rungs, *_disabled(view, context, trigger)}
+    disabled = {*facts.disabled_rungs, *_disabled(view, context, trigger)}
     proposals = list[Proposal]()
     fitted: FittedRange | None = None
     for protected, is_last_resort in (
@@ -298,16 +298,16 @@ def _climb(
                 protected=protected,
                 missing=tokens - goal,
                 is_last_resort=is_last_resort,
-                current=known.current,
+                current=facts.current,
                 trigger=trigger,
-                cuts=known.cuts,
+                cuts=facts.cuts,
                 disabled=frozenset(disabled),
                 is_folded_next=following == "summarize" and following not in disabled,
             )
             try:
                 proposed = _proposed(rung, scope)
             except RungError as error:
-                known.on_refused(error)
+                facts.on_refused(error)
                 continue
             for each in proposed:
                 if isinstance(each, FittedRange):  # at most one in a draft
@@ -344,8 +344,8 @@ def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
     """Version of the first block of the verbatim tail."""
     if turns := context.policy.keep_turns:
-        kept = turns_cut(view.entries, turns)
-        return view.entries[kept].version if kept else 0
+        cut = turns_cut(view.entries, turns)
+        return view.entries[cut].version if cut else 0
     cut = range_cut(view, context, trigger)
     return view.entries[cut].version if cut else _newest(view)
 
@@ -412,10 +412,10 @@ def _checked(rung: Rung, scope: RungScope) -> _Proposed:
         RungError: the rung raised an exception, or its proposals break a rule.
     """
     try:
-        given = list(islice(rung.propose(scope), PROPOSALS_MAX))
+        proposals = list(islice(rung.propose(scope), PROPOSALS_MAX))
     except Exception as error:  # foreign code may raise anything
         raise RungError(rung.name, f"it raised {type(error).__name__}") from error
-    proposed = [_round_trip(rung.name, each) for each in given]
+    proposed = [_round_trip(rung.name, each) for each in proposals]
     proposed = [each for each in proposed if _as_data(each).action not in scope.disabled]
     if fault := next(_faults(scope, proposed), None):
         raise RungError(rung.name, fault)
@@ -468,7 +468,7 @@ def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterato
             yield f"its blocks are not in log order, or not those of versions {ends[0]}"
         if not each.replacement.strip():
             yield f"the replacement for {in_words(each.blocks[0])} is empty"
-    results = {found.entry.block.id: found for found in scope.answers()}
+    results = {answer.entry.block.id: answer for answer in scope.answers()}
     for each in proposals:
         first = each.blocks[0]
         if each.action == "drop":
@@ -481,14 +481,14 @@ def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterato
     yield from _faults_of_drop([entries[block] for block in dropped])
 
 
-def _faults_of_artifact(proposal: Proposal, found: Found, context: Context) -> Iterator[str]:
+def _faults_of_artifact(proposal: Proposal, answer: ToolAnswer, context: Context) -> Iterator[str]:
     block = in_words(proposal.blocks[0])
-    wanted = found.artifact, found.entry.path, found.sensitivity
+    wanted = answer.artifact, answer.entry.path, answer.sensitivity
     named = proposal.artifact, proposal.path, proposal.sensitivity
-    if named != wanted or images_of(found.result):
+    if named != wanted or images_of(answer.result):
         yield f"{block} does not match the artifact, path or sensitivity in the proposal"
-    if not found.may_be_stored(context):
-        yield f"{block} is {found.sensitivity}, and there are no keys"
+    if not answer.may_be_stored(context):
+        yield f"{block} is {answer.sensitivity}, and there are no keys"
 
 
 def _faults_of_drop(dropped: Sequence[Entry]) -> Iterator[str]:
@@ -552,10 +552,10 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
 
     `first` is the index of the compaction's first decision.
     """
-    made = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
-    if not made:
+    events = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
+    if not events:
         return view
-    old = next((e for e in made if isinstance(e, RangeCompacted)), made[-1])
+    old = next((e for e in events if isinstance(e, RangeCompacted)), events[-1])
     new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
     compaction = view.compaction
     if compaction and compaction.event is old and isinstance(new, RangeCompacted):
@@ -614,10 +614,10 @@ def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial
         whole = {pointer.blocks: pointer for pointer in pointers}
         earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
     before = apply_proposals(trial.start, earlier, context)
-    moved = range_before(before, fitted.context, draft.trigger, cut)
-    if moved is None:
+    new_range = range_before(before, fitted.context, draft.trigger, cut)
+    if new_range is None:
         return None
-    fitted = tried_out(before, moved, fitted.context, fitted.squeeze)
+    fitted = tried_out(before, new_range, fitted.context, fitted.squeeze)
     proposals = (*earlier, _as_data(fitted))
     draft = msgspec.structs.replace(draft, proposals=proposals, tokens_after=fitted.tokens)
     return CompactionTrial(draft=draft, fitted=fitted, start=trial.start, after=fitted.after)

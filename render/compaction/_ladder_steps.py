@@ -126,14 +126,14 @@ class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.action == "summarize":
             return ()
         first = self.blocks[0]
-        shown = Hidden(
+        instead = Hidden(
             block=first, replacement=self.replacement, artifact=self.artifact, dropped=self.entry
         )
-        return shown, *(Hidden(block=block) for block in self.blocks if block != first)
+        return instead, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
 @attrs.frozen(kw_only=True)
-class Found:
+class ToolAnswer:
     """A tool result that a rung may propose to move or clear."""
 
     group: Group = attrs.field(repr=False)
@@ -158,8 +158,8 @@ class Found:
     def key_fields(self) -> dict[str, Any]:
         """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
         wanted = self.policy.key_fields
-        chosen = fields_in(text_of(self.result), wanted) if wanted else {}
-        return {**chosen, **self.result.envelope.key_fields}
+        fields = fields_in(text_of(self.result), wanted) if wanted else {}
+        return {**fields, **self.result.envelope.key_fields}
 
     @property
     def artifact(self) -> ArtifactId:
@@ -200,13 +200,13 @@ class RungScope:
         """The groups before the tail, oldest first."""
         return (group for group in self.view.groups if group.last < self.protected)
 
-    def results(self) -> Iterator[Found]:
+    def results(self) -> Iterator[ToolAnswer]:
         """Tool results before the tail that are shown whole or clipped, oldest first; without results with images
         or standing instructions."""
-        found = (found for found in self.answers() if not images_of(found.result))
-        return (each for each in found if not lays_down(each.result))
+        answers = (each for each in self.answers() if not images_of(each.result))
+        return (each for each in answers if not lays_down(each.result))
 
-    def answers(self) -> Iterator[Found]:
+    def answers(self) -> Iterator[ToolAnswer]:
         """As `results`, with images. Results that are hidden for another reason are left out."""
         encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
@@ -215,7 +215,7 @@ class RungScope:
                 block, call = entry.block, calls.get(entry.pair)
                 is_shown = entry.replacement is None or entry.hidden_as == "clipped"
                 if is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall):
-                    yield Found(
+                    yield ToolAnswer(
                         group=group,
                         entry=entry,
                         result=block,
@@ -224,32 +224,32 @@ class RungScope:
                         policy=tools.get(call.name, ANY_TOOL),
                     )
 
-    def kept_from(self, moved: Sequence[Found]) -> int:
+    def kept_from(self, moved: Sequence[ToolAnswer]) -> int:
         """Version before which the next rung will fold everything, however short these results become; 0 if
         it may fold nothing."""
         if not self.is_folded_next or self.cuts:
             return 0
-        if self.trigger == "proactive" and sum(found.tokens for found in moved) >= self.missing:
+        if self.trigger == "proactive" and sum(answer.tokens for answer in moved) >= self.missing:
             return 0  # these alone may free enough
-        freed = {found.entry.version for found in moved}
+        freed = {answer.entry.version for answer in moved}
         cuts = [range_cut(self.view, self.context, self.trigger, freed=freed)]
         if turns := self.context.policy.keep_turns:
             cuts.append(turns_cut(self.view.entries, turns))
         return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
 
-    def freed_by(self, found: Found, replacement: str) -> int:
+    def freed_by(self, answer: ToolAnswer, replacement: str) -> int:
         """Tokens that the request saves if this text replaces the result."""
         overhead = self.context.limits.result_tokens
-        return found.tokens - overhead - self.context.counter.count(replacement)
+        return answer.tokens - overhead - self.context.counter.count(replacement)
 
-    def clear(self, found: Found, replacement: str, reason: str = "") -> Proposal:
+    def clear(self, answer: ToolAnswer, replacement: str, reason: str = "") -> Proposal:
         """The proposal to show this text instead of the result."""
-        return self.replace("clear", found, replacement, reason)
+        return self.replace("clear", answer, replacement, reason)
 
     def replace(
         self,
         action: Literal["clear", "externalize"],
-        found: Found,
+        answer: ToolAnswer,
         replacement: str,
         reason: str,
         **fields: Any,
@@ -257,11 +257,11 @@ class RungScope:
         """The proposal for one result, which this text replaces."""
         return Proposal(
             action=action,
-            blocks=(found.entry.block.id,),
-            first=found.entry.version,
-            last=found.entry.version,
-            turns=(found.result.turn,),
-            tokens_freed=self.freed_by(found, replacement),
+            blocks=(answer.entry.block.id,),
+            first=answer.entry.version,
+            last=answer.entry.version,
+            turns=(answer.result.turn,),
+            tokens_freed=self.freed_by(answer, replacement),
             reason=reason,
             replacement=replacement,
             **fields,
@@ -285,7 +285,7 @@ class RungScope:
     def used(self) -> Mapping[str, int]:
         """In how many visible blocks the agent has written each identifier."""
         uses: dict[str, int] = {}
-        for names in self.view.group_memo.each("said", self.view.groups, _own_names):
+        for names in self.view.group_memo.each("own names", self.view.groups, _own_names):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
@@ -305,9 +305,9 @@ def replayable_calls(view: View, context: Context) -> list[ToolCall]:
     )
     smallest = context.policy.prune_block_tokens
     return [
-        found.call
-        for found in scope.results()
-        if found.durability == "replayable" and found.tokens > smallest
+        answer.call
+        for answer in scope.results()
+        if answer.durability == "replayable" and answer.tokens > smallest
     ]
 
 
@@ -332,53 +332,53 @@ def _externalize(scope: RungScope) -> list[Proposal]:
     """Move every large enough result before the tail, in one batch; without excerpts if the next rung will fold the
     pointer anyway."""
     results = scope.results() if scope.context.can_externalize else ()
-    large = [found for found in results if _may_move(found, scope.context)]
+    large = [answer for answer in results if _may_move(answer, scope.context)]
     if not large:
         return []
-    kept = scope.kept_from(large)
-    is_quoted = any(not _is_brief(found, kept, scope) for found in large)
+    cut = scope.kept_from(large)
+    is_quoted = any(not _is_brief(answer, cut, scope) for answer in large)
     used = scope.used() if is_quoted else dict[str, int]()
-    proposals = (_pointer(found, used, scope, kept) for found in large)
+    proposals = (_pointer(answer, used, scope, cut) for answer in large)
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
-def _may_move(found: Found, context: Context) -> bool:
-    own = found.policy.externalize_tokens
-    if found.tokens < (context.policy.externalize_tokens if own is None else own):
+def _may_move(answer: ToolAnswer, context: Context) -> bool:
+    own = answer.policy.externalize_tokens
+    if answer.tokens < (context.policy.externalize_tokens if own is None else own):
         return False
     # What is ephemeral may be cleared instead, so it is not worth storing.
-    return found.durability != "ephemeral" and found.may_be_stored(context)
+    return answer.durability != "ephemeral" and answer.may_be_stored(context)
 
 
-def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
+def _is_brief(answer: ToolAnswer, cut: int, scope: RungScope) -> bool:
     """Whether the pointer needs no excerpts: the next rung folds it, and it saves tokens in any case."""
-    most = BRIEF_SHARE * found.tokens
-    return found.entry.version < kept and scope.context.policy.pointer_tokens <= most
+    most = BRIEF_SHARE * answer.tokens
+    return answer.entry.version < cut and scope.context.policy.pointer_tokens <= most
 
 
-def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int) -> Proposal:
+def _pointer(answer: ToolAnswer, used: Mapping[str, int], scope: RungScope, cut: int) -> Proposal:
     context, policy = scope.context, scope.context.policy
-    text = text_of(found.entry.opened or found.result)
-    target = tool_target(found.call.input, found.result.envelope)
-    about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
-    if found.sensitivity in ENCRYPTED or policy.artifact_seconds:
-        way_back = AT.format(found.entry.path)
+    text = text_of(answer.entry.opened or answer.result)
+    target = tool_target(answer.call.input, answer.result.envelope)
+    about = f"{answer.call.name} {target}".strip()[:ABOUT_CHARACTERS]
+    if answer.sensitivity in ENCRYPTED or policy.artifact_seconds:
+        way_back = AT.format(answer.entry.path)
     else:
         tool = offered("read_artifact", context)
-        way_back = (CALL if tool else NAME).format(tool=tool, artifact=found.artifact)
+        way_back = (CALL if tool else NAME).format(tool=tool, artifact=answer.artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
-    if found.sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
-        around = excerpts_of(found.entry, used.keys(), policy.pointer_tokens)
+    if answer.sensitivity not in ENCRYPTED and not _is_brief(answer, cut, scope):
+        around = excerpts_of(answer.entry, used.keys(), policy.pointer_tokens)
     pointer = f"{line}\n{around}" if around else line
     return scope.replace(
         "externalize",
-        found,
+        answer,
         pointer,
-        f"{found.tokens} tokens",
-        artifact=found.artifact,
-        path=found.entry.path,
-        sensitivity=found.sensitivity,
+        f"{answer.tokens} tokens",
+        artifact=answer.artifact,
+        path=answer.entry.path,
+        sensitivity=answer.sensitivity,
     )
 
 
@@ -407,25 +407,25 @@ def _clear(scope: RungScope) -> list[Proposal]:
         return []
     used, drift = scope.used(), scope.drift()
     proposals = [
-        _cleared(found, used, scope) for found in results if _may_clear(found, drift, scope)
+        _cleared(answer, used, scope) for answer in results if _may_clear(answer, drift, scope)
     ]
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
-def _may_clear(found: Found, drift: "Drift", scope: RungScope) -> bool:
-    if found.tokens <= scope.context.policy.prune_block_tokens:
+def _may_clear(answer: ToolAnswer, drift: "Drift", scope: RungScope) -> bool:
+    if answer.tokens <= scope.context.policy.prune_block_tokens:
         return False
-    if found.durability == "replayable":
-        return not drift.has_changed(found.entry)
-    return found.durability != "non-replayable"
+    if answer.durability == "replayable":
+        return not drift.has_changed(answer.entry)
+    return answer.durability != "non-replayable"
 
 
-def _cleared(found: Found, used: Mapping[str, int], scope: RungScope) -> Proposal:
-    tokens_max, durability = scope.context.policy.pointer_tokens, found.durability
-    text = placeholder(found, tokens_max, scope.context.counter.count)
-    if durability == "anchoring" and not is_sealed(found.result):
-        text = f"{text}\n{excerpts_of(found.entry, used.keys(), tokens_max)}"
-    return scope.clear(found, text, f"{durability}, {found.tokens} tokens")
+def _cleared(answer: ToolAnswer, used: Mapping[str, int], scope: RungScope) -> Proposal:
+    tokens_max, durability = scope.context.policy.pointer_tokens, answer.durability
+    text = placeholder(answer, tokens_max, scope.context.counter.count)
+    if durability == "anchoring" and not is_sealed(answer.result):
+        text = f"{text}\n{excerpts_of(answer.entry, used.keys(), tokens_max)}"
+    return scope.clear(answer, text, f"{durability}, {answer.tokens} tokens")
 
 
 # Drop: user texts, notes and plans stay. A non-replayable result that is not in the artifact store stays with its
@@ -438,7 +438,7 @@ TEXT_MAX: Final = 20_000
 LINE: Final = "[dropped to save space: {}]"
 READ: Final = "{}; {} reads it back"
 """Used when the agent has a tool that reads the timeline."""
-_GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
+_DROPPABLE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
 
 _Priced: TypeAlias = tuple[Entry, int]
 """An entry and its tokens as it is shown."""
@@ -446,10 +446,10 @@ _Priced: TypeAlias = tuple[Entry, int]
 
 def _drop(scope: RungScope) -> list[Proposal]:
     """Drop the oldest rounds before the tail, as many as the goal needs: one proposal for each run of adjacent rounds."""
-    rare = (found for found in scope.results() if found.durability == "non-replayable")
-    kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
-    kept |= {e.pair for g in scope.groups for e in g.placed[Place.RESULT] if lays_down(e.block)}
-    spans = list(_spans(scope, kept))
+    rare = (answer for answer in scope.results() if answer.durability == "non-replayable")
+    exempt = set[str]() if scope.is_last_resort else {answer.entry.pair for answer in rare}
+    exempt |= {e.pair for g in scope.groups for e in g.placed[Place.RESULT] if lays_down(e.block)}
+    spans = list(_spans(scope, exempt))
     if not spans:
         return []
     used = scope.used()
@@ -457,7 +457,7 @@ def _drop(scope: RungScope) -> list[Proposal]:
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
-def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
+def _spans(scope: RungScope, exempt: set[str]) -> Iterator[list[_Priced]]:
     """Runs of dropped rounds between which nothing stays in the prompt."""
     encoder, missing = scope.context.encoder, scope.missing
     span: list[_Priced] = []
@@ -465,10 +465,10 @@ def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
         if missing <= 0:
             break
         piece = encoder.shown(group)
-        gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, kept)]
+        gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, exempt)]
         missing -= sum(tokens for _, tokens in gone)
         span += gone
-        stays = any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
+        stays = any(e.place is not Place.SILENT and not _goes(e, exempt) for e in group.entries)
         if span and (not gone or stays):
             yield span
             span = []
@@ -476,15 +476,15 @@ def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
         yield span
 
 
-def _goes(entry: Entry, kept: set[str]) -> bool:
-    return may_go(entry) and entry.pair not in kept
+def _goes(entry: Entry, exempt: set[str]) -> bool:
+    return may_go(entry) and entry.pair not in exempt
 
 
 def may_go(entry: Entry) -> bool:
     """Whether the entry is shown, and was written by the model, a tool or the engine."""
     is_there = entry.replacement != "" and entry.dropped is None
     is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
-    return is_there and (entry.place in _GONE or is_notice)
+    return is_there and (entry.place in _DROPPABLE or is_notice)
 
 
 def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:
@@ -499,8 +499,8 @@ def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context)
         keywords=_keywords(entries, used),
         paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
     )
-    said, tool = span_line(record), offered("read_timeline", context)
-    text = LINE.format(READ.format(said, tool) if tool else said)
+    line, tool = span_line(record), offered("read_timeline", context)
+    text = LINE.format(READ.format(line, tool) if tool else line)
     return Proposal(
         action="drop",
         blocks=tuple(entry.block.id for entry in entries),
@@ -524,12 +524,12 @@ def _about(entries: Sequence[Entry]) -> str:
 def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
     """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
     equals."""
-    seen: dict[str, int] = {}
+    newest: dict[str, int] = {}
     for entry in entries:
-        seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
-    ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
-    moved = [entry.artifact for entry in entries if entry.artifact]
-    return (*moved, *ranked)[:KEYWORDS_MAX]
+        newest |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
+    ranked = sorted(newest, key=lambda name: (-used.get(name, 0), -newest[name], name))
+    artifacts = [entry.artifact for entry in entries if entry.artifact]
+    return (*artifacts, *ranked)[:KEYWORDS_MAX]
 
 
 # The built-in rungs.
@@ -555,43 +555,43 @@ HEAD_CHARACTERS: Final = 3
 """Characters per token for the beginning of a text in which no identifier was found."""
 
 
-def placeholder(found: Found, tokens_max: int, count: Callable[[str], int]) -> str:
+def placeholder(answer: ToolAnswer, tokens_max: int, count: Callable[[str], int]) -> str:
     """The text that replaces a cleared result, in at most `tokens_max` tokens if possible.
 
     It has the tool, its target, the outcome, the key fields, the first line of an error, and the path. What
     does not fit is left out: the largest fields first, then the error, then the target. The path always
     stays.
     """
-    fitting = (text for text in _versions(found) if count(text) <= tokens_max)
-    return next(fitting, _cleared_line(found))
+    fitting = (text for text in _versions(answer) if count(text) <= tokens_max)
+    return next(fitting, _cleared_line(answer))
 
 
-def _versions(found: Found) -> Iterator[str]:
+def _versions(answer: ToolAnswer) -> Iterator[str]:
     """The placeholder, each time shorter."""
-    target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
-    call = f"{found.call.name} {target}".strip()
-    short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
-    outcome, error = found.result.envelope.outcome, _error(found.result)
-    for fields in _fewer(found.key_fields):
-        yield _cleared_line(found, call, outcome, fields, error)
-    yield _cleared_line(found, call, outcome, error)
-    yield _cleared_line(found, call, outcome)
-    yield _cleared_line(found, short, outcome)
-    yield _cleared_line(found, found.call.name, outcome)
+    target = one_line(tool_target(answer.call.input, answer.result.envelope), _LINE_MAX)
+    call = f"{answer.call.name} {target}".strip()
+    short = f"{answer.call.name} {one_line(target, _TARGET_MIN)}".strip()
+    outcome, error = answer.result.envelope.outcome, _error(answer.result)
+    for fields in _fewer(answer.key_fields):
+        yield _cleared_line(answer, call, outcome, fields, error)
+    yield _cleared_line(answer, call, outcome, error)
+    yield _cleared_line(answer, call, outcome)
+    yield _cleared_line(answer, short, outcome)
+    yield _cleared_line(answer, answer.call.name, outcome)
 
 
-def _cleared_line(found: Found, *parts: str) -> str:
-    told = "; ".join(filter(None, parts))
-    about = f": {told}" if told else ""
-    return f"[cleared{about}; read back at {found.entry.path}]"
+def _cleared_line(answer: ToolAnswer, *parts: str) -> str:
+    details = "; ".join(filter(None, parts))
+    about = f": {details}" if details else ""
+    return f"[cleared{about}; read back at {answer.entry.path}]"
 
 
 def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
     """The fields as JSON, sorted by name; each time without the largest remaining one."""
     encoded = {name: f"{_json(name)}:{_json(value)}" for name, value in sorted(fields.items())}
     largest = sorted(encoded, key=lambda name: (-len(encoded[name]), name))
-    for gone, name in enumerate(largest):
-        more = f" (+{gone} more)" if gone else ""
+    for missing, name in enumerate(largest):
+        more = f" (+{missing} more)" if missing else ""
         yield f"{{{','.join(encoded.values())}}}{more}"
         del encoded[name]
 
@@ -604,8 +604,8 @@ def _error(result: ToolResult) -> str:
     is_failure = result.is_error or result.envelope.outcome == "failure"
     if not is_failure or is_sealed(result):
         return ""
-    said = text_of(result).strip()
-    return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
+    text = text_of(result).strip()
+    return f"error: {one_line(text.splitlines()[0], _LINE_MAX)}" if text else ""
 
 
 def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
@@ -614,12 +614,12 @@ def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
     text, lines, left = text_of(entry.block), list[str](), HEAD_CHARACTERS * tokens_max
     if is_sealed(entry.block):
         return ""
-    last, named = -1, set[str]()
+    last, names = -1, set[str]()
     for number, line in enumerate(text.split("\n")):
-        new = identifiers(line) & used - named
+        new = identifiers(line) & used - names
         if len(line) > left or not new:
             continue
-        named |= new
+        names |= new
         lines += [GAP, line] if lines and number > last + 1 else [line]
         last, left = number, left - len(line) - 1
     return "\n".join(lines) or text.strip().partition("\n")[0][:left]
@@ -639,7 +639,7 @@ NOTHING_PROBED: Final[Mapping[CallId, Determinism]] = {}
 
 
 class _Read(NamedTuple):
-    asked: int
+    version: int
     """Version of the call. Whatever returned before it had already taken effect."""
     mark: Determinism
 
@@ -688,16 +688,16 @@ class Drift:
                 self._calls[entry.pair] = entry.block
                 self._learn(entry.version, entry.block, answers.get(entry.pair))
 
-    def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
+    def _learn(self, version: int, call: ToolCall, answer: Entry | None) -> None:
         result = answer.block if answer and isinstance(answer.block, ToolResult) else None
-        known = result.envelope if result else None
-        if tool_kind(call.name, call.input, known) == "write":
-            paths = written_paths(call.name, call.input, known)
+        envelope = result.envelope if result else None
+        if tool_kind(call.name, call.input, envelope) == "write":
+            paths = written_paths(call.name, call.input, envelope)
             self._writes.add(paths, answer.version if answer else _STILL_OPEN)
-        elif known and known.determinism != Determinism():
-            mark, target = known.determinism, tool_target(call.input, known)
-            self._same[call.name, _arguments(call)] = _Read(asked, mark)
-            self._alike[call.name, target, mark.content_hash] = asked
+        elif envelope and envelope.determinism != Determinism():
+            mark, target = envelope.determinism, tool_target(call.input, envelope)
+            self._same[call.name, _arguments(call)] = _Read(version, mark)
+            self._alike[call.name, target, mark.content_hash] = version
 
     def has_changed(self, entry: Entry) -> bool:
         """Whether the source of this result may have changed since."""
@@ -710,13 +710,13 @@ class Drift:
             return then.has_changed(now)
         return not self._was_seen_again(entry.version, call, result.envelope)
 
-    def _was_seen_again(self, version: int, call: ToolCall, known: Envelope) -> bool:
-        seen, target, then = 0, tool_target(call.input, known), known.determinism
+    def _was_seen_again(self, version: int, call: ToolCall, envelope: Envelope) -> bool:
+        seen, target, then = 0, tool_target(call.input, envelope), envelope.determinism
         newest = self._same.get((call.name, _arguments(call)))
-        if newest and newest.asked > version:
+        if newest and newest.version > version:
             if then.has_changed(newest.mark):
                 return False
-            seen = newest.asked
+            seen = newest.version
         if target and then.content_hash:
             seen = max(seen, self._alike.get((call.name, target, then.content_hash), 0))
         return seen > version and seen > self._writes.last(target)

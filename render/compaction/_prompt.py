@@ -65,7 +65,7 @@ _INSTRUCTION: Final = """{marker} The conversation is about to be folded, and yo
 the work: call no tools.
 
 {cut}
-The successor sees, besides what stays: the standing instructions, the user's messages ({said}), and a \
+The successor sees, besides what stays: the standing instructions, the user's messages ({messages}), and a \
 page. A part of the page is computed from the log, and a part is yours.
 
 The computed part will have these sections. They are safe; do not repeat them, give them their meaning:
@@ -124,14 +124,14 @@ _NO_CONTEXT: Final = (
     "leave it out: the cut is not in the running turn; one that is there is removed"
 )
 _FOLDED: Final = (
-    "What is folded is everything before the cut. The cut is in turn {turn}, {kept} blocks before the end: the last folded is "
+    "What is folded is everything before the cut. The cut is in turn {turn}, {blocks} blocks before the end: the last folded is "
     "{last}; the first that stays is {first} [{label}]. From there on the successor sees everything, only long results shortened: do "
     "not tell it again.{cut}"
 )
 _CUT: Final = " These are shortened, so take up what matters in them: {results}."
 _APART: Final = (
     "What is folded is the whole conversation above, up to {last}, in turn {turn}. What came next is not shown here: it stays "
-    "visible to the successor ({kept} blocks, long results shortened), and begins with {first} [{label}]."
+    "visible to the successor ({blocks} blocks, long results shortened), and begins with {first} [{label}]."
 )
 _PART: Final = (
     "\nIt is too large for one request: quoted above is part {part}. Take up what this part has."
@@ -185,7 +185,7 @@ class Asking:
         previous = view.compaction.event.summary if view.compaction else None
         page = summary_block(view, fold, StructuredSummary(complete=True), context)
         most = min(int(COMPUTED_SHARE * context.limit), COMPUTED_MAX)
-        running = {e.block.turn for e in fold.kept if not isinstance(e.block, ToolResult)}
+        running = {e.block.turn for e in fold.tail if not isinstance(e.block, ToolResult)}
         return cls(
             fold=fold,
             context=context,
@@ -204,11 +204,11 @@ class Asking:
         context = _CONTEXT.format(tokens=room.prefix) if self.goes_on else _NO_CONTEXT
         fold = self.fold
         where = (_APART if is_apart else _FOLDED).format(
-            first=named(fold.kept),
-            last=named(fold.folded, last=True),
+            first=mention(fold.tail),
+            last=mention(fold.folded, last=True),
             label=label_of(fold.cut),
             turn=fold.folded[-1].block.turn,
-            kept=len(fold.kept),
+            blocks=len(fold.tail),
             cut=self._cut() if not is_apart else "",
         )
         short = [f"{one_line(text, WORDS)!r}" for text in shortened(fold)][-NAMED_MAX:]
@@ -217,7 +217,7 @@ class Asking:
         )
         return _INSTRUCTION.format(
             marker=MARKER,
-            said=_SHORTENED.format(texts=", ".join(short)) if short else "whole",
+            messages=_SHORTENED.format(texts=", ".join(short)) if short else "whole",
             cut=where + (_PART.format(part=part) if part else ""),
             computed=quoted("computed", self.computed),
             written=quoted("your-part", written or "(empty)"),
@@ -228,15 +228,15 @@ class Asking:
     def _cut(self) -> str:
         """Which results behind the cut are shortened by this compaction, the last that names them whole."""
         cut = {hidden.block for hidden in self.fold.cuts}
-        results = [named([e]) for e in self.fold.kept if e.block.id in cut]
+        results = [mention([e]) for e in self.fold.tail if e.block.id in cut]
         return _CUT.format(results="; ".join(results[-NAMED_MAX:])) if results else ""
 
 
-def named(entries: Sequence[Entry], *, last: bool = False) -> str:
+def mention(entries: Sequence[Entry], *, last: bool = False) -> str:
     """The first block of some entries (or the last) that the model sees, by its kind and its first words."""
     blocks = [entry.block for entry in entries]
-    seen = [block for block in blocks if not isinstance(block, TurnHeader | AssistantThinking)]
-    block = [*(seen or blocks)][-1 if last else 0]
+    visible = [block for block in blocks if not isinstance(block, TurnHeader | AssistantThinking)]
+    block = [*(visible or blocks)][-1 if last else 0]
     match block:
         case ToolCall():
             words = " ".join(one_line(leaves({k: v}), WORDS) for k, v in block.input.items())
@@ -259,9 +259,9 @@ def _computed(page: RangeSummary, most: int, context: Context) -> str:
     ]
     left, texts = most, list[str]()
     for number, (title, text) in enumerate(sections):
-        shown = _newest_lines(text, left // (len(sections) - number), count)
-        texts.append(f"## {title}\n{shown}")
-        left -= count(shown)
+        excerpt = _newest_lines(text, left // (len(sections) - number), count)
+        texts.append(f"## {title}\n{excerpt}")
+        left -= count(excerpt)
     return "\n\n".join(texts) or "(none yet)"
 
 
@@ -302,10 +302,10 @@ def summary_prompts(
     fold = asking.fold
     for is_apart in (False, True):
         live = show(before_cut(view, fold.cut) if is_apart else view, context)
-        asked = asking.text(asking.before, is_apart=is_apart)
-        tokens = live.tokens + context.counter.count(asked)
+        instruction = asking.text(asking.before, is_apart=is_apart)
+        tokens = live.tokens + context.counter.count(instruction)
         if tokens + answer_tokens <= context.model.tokens_window and live.fits:
-            request = context.provider.extended(live.request(), [asked])
+            request = context.provider.extended(live.request(), [instruction])
             prompt = Prompt(
                 request=request, tokens=tokens, provider=context.provider, asking=asking
             )
@@ -334,8 +334,8 @@ def _until(group: Group, cut: int) -> Group:
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with the written part after the earlier chunks."""
-    asked = prompt.asking.text(so_far, is_apart=True, part=prompt.part)
-    texts = (*prompt.texts[:-1], asked)
+    instruction = prompt.asking.text(so_far, is_apart=True, part=prompt.part)
+    texts = (*prompt.texts[:-1], instruction)
     return attrs.evolve(prompt, request=prompt.provider.extended({}, texts), texts=texts)
 
 
@@ -364,12 +364,12 @@ def _chunks(fold: FoldRange, context: Context) -> Iterator[str]:
     chunk: list[str] = []
     used = 0
     for entry in fold.folded:
-        quoted = _quoted(entry, context)
-        tokens = context.counter.count(quoted)
+        text = _quoted(entry, context)
+        tokens = context.counter.count(text)
         if chunk and used + tokens > room:
             yield "\n".join(chunk)
             chunk, used = [], 0
-        chunk.append(quoted)
+        chunk.append(text)
         used += tokens
     if chunk:
         yield "\n".join(chunk)
@@ -429,15 +429,15 @@ def _object_in(text: str) -> Json:
     if start < 0 or end < start:
         raise ValueError("no JSON object in the answer")
     try:
-        found: object = msgspec.json.decode(text[start : end + 1].encode())
+        value: object = msgspec.json.decode(text[start : end + 1].encode())
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         try:
-            found, _ = _DECODER.raw_decode(text, start)
+            value, _ = _DECODER.raw_decode(text, start)
         except ValueError:
             raise ValueError(f"not the JSON that was asked for: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 -- as any other answer that is of no use
-    return cast("Json", found)
+    return cast("Json", value)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,
@@ -462,7 +462,7 @@ def shared_key(fold: FoldRange, view: View, context: Context, model: str, reader
     digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
     if view.compaction:
         digest.update(encode_block(view.compaction.event.summary))
-    for entry in fold.folded if reader else (*fold.folded, *fold.kept):
+    for entry in fold.folded if reader else (*fold.folded, *fold.tail):
         digest.update(b"%d " % entry.version + encode_block(_unnamed(entry.block)))
     if not reader:
         for item in view.compaction.event.carried if view.compaction else ():
@@ -479,8 +479,8 @@ def _unnamed(block: Block) -> Block:
         case TurnHeader():
             return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
         case ToolResult():
-            known = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
-            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=known)
+            envelope = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
+            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=envelope)
         case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
             return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
         case _:

@@ -69,7 +69,7 @@ from blocks import (
     path_stem,
     text_of,
 )
-from render.compaction._head import carry, is_said, replaced, summary_block
+from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
 from render.stages._budget import fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
@@ -152,11 +152,11 @@ def latest_cut(entries: Sequence[Entry]) -> int | None:
 
 
 def _walk_back(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int | None:
-    kept = 0
+    size = 0
     for index in reversed(range(len(entries))):
         if is_counted(entries[index].block):
-            kept += tokens[index]
-            if kept >= keep:
+            size += tokens[index]
+            if size >= keep:
                 return index
     return None
 
@@ -172,9 +172,9 @@ def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int |
     for index in (*reversed(range(1, cut + 1)), *range(cut + 1, len(entries))):
         if is_candidate(entries[index].block):
             stepped = _step_back(entries, index)
-            for found in (stepped, index):
-                if found and legal[found]:
-                    return found
+            for option in (stepped, index):
+                if option and legal[option]:
+                    return option
     return None
 
 
@@ -210,10 +210,10 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
                 is_open = entry.round == newest and entry.pair not in answered
             spans[entry.round] = (first, max(last, len(entries) if is_open else index))
         elif isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
-            asked = rounds.get(block.call_id)
-            if asked is not None:
-                first, last = spans[asked]
-                spans[asked] = (first, max(last, index))
+            number = rounds.get(block.call_id)
+            if number is not None:
+                first, last = spans[number]
+                spans[number] = (first, max(last, index))
     return list(spans.values())
 
 
@@ -230,18 +230,18 @@ class FoldRange:
     start: int
     """Version of the first folded block."""
     cut: int
-    """Version of the first kept block."""
+    """Version of the first block of the tail."""
     folded: tuple[Entry, ...] = attrs.field(repr=False)
-    kept: tuple[Entry, ...] = attrs.field(repr=False)
+    tail: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
     cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
-    """The cuts of the kept results that requests have shown and that exceed their share."""
+    """The cuts of results in the tail that requests have shown and that exceed their share."""
     given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
     """Entries that the last compaction carried in full and this one does not."""
     is_split: bool
     """Whether the cut splits a turn."""
-    kept_tokens: int
-    """Tokens of `kept` as it is shown."""
+    tail_tokens: int
+    """Tokens of `tail` as it is shown."""
     tokens_before: int
     source_hash: str
     """Hash of the folded content (except what is hidden on request) and of the previous summary."""
@@ -298,31 +298,31 @@ def range_before(view: View, context: Context, trigger: Trigger, version: int) -
 
 def _range_at(view: View, context: Context, trigger: Trigger, cut: int) -> FoldRange:
     entries = view.entries
-    folded, kept = entries[:cut], entries[cut:]
+    folded, tail = entries[:cut], entries[cut:]
     head = view.compaction.head.entries if view.compaction else ()
-    carried = carry(head, folded, kept, context)
+    carried = carry(head, folded, tail, context)
     whole = {item.version for item in carried if not item.clipped}
-    gone = {*whole, *replaced((*head, *folded), kept)}
+    gone = {*whole, *replaced((*head, *folded), tail)}
     given_up = (
         e
         for e in head
         if e.replacement is None and e.version not in gone and not isinstance(e.block, RangeSummary)
     )
-    cuts = _cuts(view, context, kept[0].version)
+    cuts = _cuts(view, context, tail[0].version)
     as_cut = {v: {"replacement": c.replacement, "hidden_as": "clipped"} for v, c in cuts.items()}
-    running = kept[0].block.turn
+    running = tail[0].block.turn
     return FoldRange(
         version=view.version,
         trigger=trigger,
         start=folded[0].version,
-        cut=kept[0].version,
+        cut=tail[0].version,
         folded=tuple(folded),
-        kept=tuple(replace(e, **as_cut[e.version]) if e.version in cuts else e for e in kept),
-        is_split=not is_turn_start(kept[0].block) and any(e.block.turn == running for e in folded),
+        tail=tuple(replace(e, **as_cut[e.version]) if e.version in cuts else e for e in tail),
+        is_split=not is_turn_start(tail[0].block) and any(e.block.turn == running for e in folded),
         cuts=tuple(cuts.values()),
         carried=carried,
         given_up=tuple(given_up),
-        kept_tokens=sum(_kept_sizes(view, context)[cut:]),
+        tail_tokens=sum(_kept_sizes(view, context)[cut:]),
         tokens_before=total_tokens(view, context),
         source_hash=_source_hash(view, folded),
     )
@@ -338,12 +338,12 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 def _kept_sizes(view: View, context: Context) -> list[int]:
     """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
     sizes, share = _entry_tokens(view, context), share_of(context)
-    seen = view.group_memo.each("may cut", view.groups, lambda g: [*map(_may_cut, g.entries)])
+    flags = view.group_memo.each("may cut", view.groups, lambda g: [*map(_may_cut, g.entries)])
     last = _last_seen(view)
     return [
         min(tokens, share) if may_cut and entry.version <= last else tokens
         for entry, may_cut, tokens in zip(
-            view.entries, chain.from_iterable(seen), sizes, strict=True
+            view.entries, chain.from_iterable(flags), sizes, strict=True
         )
     ]
 
@@ -364,7 +364,7 @@ def _last_seen(view: View) -> int:
 def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
     """The cuts, by version, of the results from `first` on that a request has shown and that exceed their share."""
     encoder, share, last = context.encoder, share_of(context), _last_seen(view)
-    found: dict[int, Hidden] = {}
+    cuts: dict[int, Hidden] = {}
     for group in view.groups:
         if group.last < first or group.first > last:
             continue
@@ -372,16 +372,16 @@ def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
         for entry in group.entries:
             tokens = piece.tokens_of(entry.version)
             if first <= entry.version <= last and tokens > share and _may_cut(entry):
-                found[entry.version] = clipped(entry, tokens, share, context)
-    return found
+                cuts[entry.version] = clipped(entry, tokens, share, context)
+    return cuts
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
     encoder = context.encoder
 
     def sizes(group: Group) -> list[int]:
-        shown = encoder.shown(group)
-        return [shown.tokens_of(entry.version) for entry in group.entries]
+        piece = encoder.shown(group)
+        return [piece.tokens_of(entry.version) for entry in group.entries]
 
     each = view.group_memo.each(("entry tokens", encoder.key), view.groups, sizes)
     return list(chain.from_iterable(each))
@@ -415,7 +415,7 @@ def extractive(fold: FoldRange) -> Summary:
 
 def truncated(fold: FoldRange) -> Summary:
     """The fallback without a summary: how many blocks were left out, and their topics."""
-    topics = (text_of(entry.block).strip() for entry in fold.folded if is_said(entry))
+    topics = (text_of(entry.block).strip() for entry in fold.folded if is_user_text(entry))
     about = "; ".join(topic.split("\n", 1)[0][:80] for topic in topics if topic)
     state = f"[{len(fold.folded)} earlier blocks were left out without a summary" + (
         f"; they were about: {about[:600]}]" if about else "]"
@@ -451,9 +451,7 @@ def compaction_event(
     view: View, fold: FoldRange, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The `RangeCompacted` event that this compaction would record; it is not committed."""
-    written = replace(
-        summary_block(view, fold, summary.summary, context), degraded=summary.degraded
-    )
+    block = replace(summary_block(view, fold, summary.summary, context), degraded=summary.degraded)
     naming = view.compaction.naming if view.compaction else Naming()
     naming.skip((entry.version, entry.source) for entry in fold.folded)
     return RangeCompacted(
@@ -461,16 +459,16 @@ def compaction_event(
         at=context.now,
         start=fold.start,
         cut=fold.cut,
-        summary=written,
-        ordinal=_summary_ordinal(view, naming, written),
+        summary=block,
+        ordinal=_summary_ordinal(view, naming, block),
         carried=fold.carried,
         state=replace(
-            fold.kept[0].state,
-            rounds=_rounds_before(fold.kept),
+            fold.tail[0].state,
+            rounds=_rounds_before(fold.tail),
             failures=0,
             failed_tokens=0,
             sources=_sources_after(fold),
-            ordinals=naming.cut((entry.version, entry.source) for entry in fold.kept),
+            ordinals=naming.cut((entry.version, entry.source) for entry in fold.tail),
             named=naming.named(),
         ),
         trigger=fold.trigger,
@@ -480,15 +478,15 @@ def compaction_event(
     )
 
 
-def _rounds_before(kept: Sequence[Entry]) -> int:
-    """Number of rounds before the first kept one; a round that the cut splits counts as not yet begun."""
-    first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
-    return first.round - 1 if first else kept[0].state.rounds
+def _rounds_before(tail: Sequence[Entry]) -> int:
+    """Number of rounds before the first of the tail; a round that the cut splits counts as not yet begun."""
+    first = next((entry for entry in tail if entry.place is Place.RESPONSE), None)
+    return first.round - 1 if first else tail[0].state.rounds
 
 
 def _sources_after(fold: FoldRange) -> str:
     """The encoded set of foreign ids (block sources and responses) in the log before the cut."""
-    sources = Sources(fold.kept[0].state.sources)
+    sources = Sources(fold.tail[0].state.sources)
     folded = (entry.source for entry in fold.folded)
     names = (name for block in folded for name in (block.source, response_of(block)) if name)
     sources.add(dict.fromkeys(names))  # blocks of one response share one response name

@@ -35,10 +35,10 @@ from render.summary._calls import (
     WENT_WELL,
     Run,
     edits_of,
+    file_part,
     lines_asked,
     outcome,
     shared_folder,
-    shown_by,
     telling_error,
 )
 from render.summary._findings import is_delegated
@@ -115,8 +115,8 @@ def advance(
         if not isinstance(entry.block, ToolCall) or entry.original is not None:
             continue
         run = runs[entry.pair]
-        if asked := next((commands[name] for name in commands if name in run.names), None):
-            run = run.of(asked)
+        if earlier := next((commands[name] for name in commands if name in run.names), None):
+            run = run.of(earlier)
         started = STARTED.search(run.head)
         if started and (command := run.command or command_of(run.call.input, run.target)):
             commands[started[1]] = command
@@ -128,16 +128,16 @@ def advance(
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
     """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them but
     looks at that file, which belong to the change that follows."""
-    known = dict[tuple[object, ...], Action]()
+    newest = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
         key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)
         if action.verb in CHANGES:
-            while (last := next(reversed(known), ()))[:2] == ("read", key[1]):
-                del known[last]
+            while (last := next(reversed(newest), ()))[:2] == ("read", key[1]):
+                del newest[last]
             key = last if last[:4] == key else (*key, number)
-        before = known.pop(key, None)
-        known[key] = _run_again(before, action) if before else action
-    return known.values()
+        before = newest.pop(key, None)
+        newest[key] = _run_again(before, action) if before else action
+    return newest.values()
 
 
 def _run_again(before: Action, action: Action) -> Action:
@@ -177,9 +177,9 @@ def _of_files(run: Run, failure: str) -> Action | None:
         return Action(verb=verb, target=files, outcome=failure, weight=2)
     if run.kind == "read" and run.target:
         file, (line, end) = run.target, lines_asked(run.call.input)
-    elif is_command and run.version and (shown := shown_by(run)):
-        file, line = shown.file, shown.line
-        end = 0 if shown.lines == ALL else line + shown.lines - 1
+    elif is_command and run.version and (view := file_part(run)):
+        file, line = view.file, view.line
+        end = 0 if view.lines == ALL else line + view.lines - 1
     else:
         return None
     part = f"{line}-{end or ''}" if line > 1 or (line and end) else ""
@@ -192,23 +192,23 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
         return _ran(run.command, run, output)
     arguments, target, name = run.call.input, run.target, run.call.name
     verb = "web" if run.kind == "web" else name
-    said = failure or _short(output, "answer" if run.kind == "other" else "look")
+    text = failure or _short(output, "answer" if run.kind == "other" else "look")
     if run.kind == "search":
         query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
-        verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
+        verb, text = "search" if query else "list", _NOTHING.sub(NOTHING, text) or NOTHING
     elif not failure and (
         asks_user(name) or is_delegated(run.call) or _repeats(output, f"{name} {arguments}")
     ):
-        said = ""  # the user's words and reports stand elsewhere
+        text = ""  # the user's words and reports stand elsewhere
     weight = 0 if run.kind == "search" else 1 + bool(failure)
-    return Action(verb=verb, target=target or main_argument(arguments), outcome=said, weight=weight)
+    return Action(verb=verb, target=target or main_argument(arguments), outcome=text, weight=weight)
 
 
 def _repeats(output: str, call: str) -> bool:
     """Whether an output says hardly more than the call, as that of a tool that notes something does."""
-    told, given = (Counter(_TELLING.findall(each.lower())) for each in (output, call))
-    return bool(told) and (told - given).total() <= REPEATED_SHARE * told.total()
+    words, earlier = (Counter(_TELLING.findall(each.lower())) for each in (output, call))
+    return bool(words) and (words - earlier).total() <= REPEATED_SHARE * words.total()
 
 
 def _ran(command: CommandLine, run: Run, output: str) -> Action:
@@ -218,21 +218,21 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     is_commit = _COMMITS.search(command.text)
     error = telling_error(output) if run.failed else ""
     if run.failed and only_looks and status == "1" and not error:
-        said = NOTHING
+        text = NOTHING
     elif run.failed:
-        ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
-        said = ": ".join(filter(None, (tests or ended, error)))
-    elif is_commit and (made := COMMITTED.search(output)):
-        said = f"{made[1]} {made[2]}"
+        ending = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
+        text = ": ".join(filter(None, (tests or ending, error)))
+    elif is_commit and (commit := COMMITTED.search(output)):
+        text = f"{commit[1]} {commit[2]}"
     else:
-        shown = _short(output, "look" if only_looks else "end") if run.version else status
-        said = tests or shown
+        words = _short(output, "look" if only_looks else "end") if run.version else status
+        text = tests or words
     line, about = shown_command(command, TARGET_MAX), run.call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
         line = without_middle(line, TARGET_MAX - len(about)) + about
     weight = 3 if tests or (is_commit and not run.failed) else 0 if only_looks else 1 + run.failed
-    return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
+    return Action(verb="$", target=line, folder=command.folder, outcome=text, weight=weight)
 
 
 def _old(target: str) -> str:
@@ -241,19 +241,19 @@ def _old(target: str) -> str:
     return without_middle(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, told: Literal["look", "answer", "end"]) -> str:
+def _short(output: str, form: Literal["look", "answer", "end"]) -> str:
     """An output in few words: itself if it is short, else the number of its lines; with the last ones of a program, which
     says its results there. Of an answer in words, its beginning."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
-    whole, most = " / ".join(lines), ANSWER_MAX if told == "answer" else OUTCOME_MAX
+    whole, most = " / ".join(lines), ANSWER_MAX if form == "answer" else OUTCOME_MAX
     if len(whole) <= most:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
-    if told == "answer" or re.fullmatch(r"\s*[{\[].*[\]}]\s*", output, re.DOTALL):
+    if form == "answer" or re.fullmatch(r"\s*[{\[].*[\]}]\s*", output, re.DOTALL):
         return one_line(whole, most)
     if len(lines) == 1:
         return one_line(whole, LINE_SAID_MAX)
     head = f"{len(lines)} lines"
-    if told == "look":
+    if form == "look":
         return head
     room = most - len(head + LAST)
     sizes = accumulate(len(line) + 3 for line in reversed(lines))
@@ -265,8 +265,8 @@ def _end_of(outcome: str) -> str:
     """An outcome as it is told when it is no longer new: its end says most."""
     if len(outcome) <= LINE_SAID_MAX:
         return outcome
-    head, mark, told = outcome.rpartition(LAST)
-    return f"{head}{mark}…{told[len(head + mark) + 1 - LINE_SAID_MAX :]}"
+    head, mark, tail = outcome.rpartition(LAST)
+    return f"{head}{mark}…{tail[len(head + mark) + 1 - LINE_SAID_MAX :]}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -282,8 +282,8 @@ def main_argument(arguments: Mapping[str, Any]) -> str:
     stack: list[Any] = [arguments]
     while stack:
         item = stack.pop()
-        if isinstance(item, str) and (found := re.search(r"^.*\w.*$", item, re.MULTILINE)):
-            return found[0].strip()
+        if isinstance(item, str) and (line := re.search(r"^.*\w.*$", item, re.MULTILINE)):
+            return line[0].strip()
         if isinstance(item, dict):
             stack += reversed(list(cast("dict[Any, Any]", item).values()))
         elif isinstance(item, list):
@@ -301,20 +301,20 @@ def fitted(
     in their order; the first stands for all others."""
     if count(text_of_actions(actions)) <= tokens_max:
         return tuple(actions)
-    told = [action for action in actions if action.verb]
-    for place, action in enumerate(told[: -NEW or None]):
+    candidates = [action for action in actions if action.verb]
+    for place, action in enumerate(candidates[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            ended = _end_of(action.outcome)
-            told[place] = structs.replace(action, target=target, outcome=ended, first="")
-    runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
-    while kept:
-        shown = [told[place] for place in sorted(kept)]
-        if left := runs - sum(action.runs for action in shown):
-            shown.insert(0, Action(verb="", runs=left))
-        if count(text_of_actions(shown)) <= tokens_max:
-            return tuple(shown)
-        kept = kept[: -1 - len(kept) // 16]
+            ending = _end_of(action.outcome)
+            candidates[place] = structs.replace(action, target=target, outcome=ending, first="")
+    runs, places = sum(action.runs for action in actions), _within(candidates, tokens_max, count)
+    while places:
+        fitting = [candidates[place] for place in sorted(places)]
+        if left := runs - sum(action.runs for action in fitting):
+            fitting.insert(0, Action(verb="", runs=left))
+        if count(text_of_actions(fitting)) <= tokens_max:
+            return tuple(fitting)
+        places = places[: -1 - len(places) // 16]
     return ()
 
 
@@ -325,12 +325,12 @@ def _within(actions: Sequence[Action], tokens_max: int, count: Callable[[str], i
     while newest < len(order) and left - sizes[order[newest]] >= (1 - NEWEST_SHARE) * tokens_max:
         left -= sizes[order[newest]]
         newest += 1
-    kept = order[:newest]
+    places = order[:newest]
     for place in sorted(order[newest:], key=lambda place: (-actions[place].weight, -place)):
         if sizes[place] <= left:
             left -= sizes[place]
-            kept.append(place)
-    return kept
+            places.append(place)
+    return places
 
 
 # As text.
@@ -373,12 +373,12 @@ def _joined_lines(actions: Sequence[Action]) -> list[str]:
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
         file = some[0].target if is_found else line_of(structs.replace(some[0], seen=0, outcome=""))
         runs = sum(action.runs for action in some) if is_found else 1
-        told = f"{file} {parts}" if parts else f"{file} x{runs}" if runs > 1 else file
-        if lines and len(lines[-1]) + len(told) < LINE_MAX:
-            lines[-1] += f"; {told}"
+        text = f"{file} {parts}" if parts else f"{file} x{runs}" if runs > 1 else file
+        if lines and len(lines[-1]) + len(text) < LINE_MAX:
+            lines[-1] += f"; {text}"
         else:
             verb = some[0].verb if is_found else f"{NOTHING}:"
-            lines.append(f"{_label(some[0])}{verb} {told}")
+            lines.append(f"{_label(some[0])}{verb} {text}")
     return lines
 
 
@@ -387,11 +387,11 @@ def line_of(action: Action, folder: str = "") -> str:
     target = action.target
     if action.folder and action.folder != folder:
         target = f"cd {action.folder} && {target}"
-    told = " ".join(filter(None, (action.verb, target, action.part)))
+    text = " ".join(filter(None, (action.verb, target, action.part)))
     times = f" ({action.runs} times)" if action.runs > 1 else ""
     first = f" -> first: {action.first}" if action.first else ""
-    ended = f" -> {'last: ' if times else ''}{action.outcome}" if action.outcome else ""
-    return f"{_label(action)}{told}{times}{first}{ended}"
+    ending = f" -> {'last: ' if times else ''}{action.outcome}" if action.outcome else ""
+    return f"{_label(action)}{text}{times}{first}{ending}"
 
 
 def _label(action: Action) -> str:

@@ -35,8 +35,8 @@ from render.summary._shell import (
     Command,
     CommandLine,
     Edit,
+    FilePart,
     Script,
-    Shown,
     command_of,
     commands_in,
     name_of,
@@ -52,8 +52,8 @@ HEAD_CHARACTERS: Final = 600
 class Run:
     """A call with what its result tells."""
 
-    asked: Entry
-    answered: Entry | None
+    entry: Entry
+    answer: Entry | None
     """The result; None: there is none."""
     call: ToolCall
     """As it was appended, also if it is hidden."""
@@ -76,12 +76,12 @@ class Run:
     @property
     def version(self) -> int:
         """Version of the result; 0: there is none."""
-        return self.answered.version if self.answered else 0
+        return self.answer.version if self.answer else 0
 
     @property
     def is_hidden(self) -> bool:
         """Whether the call or its result is hidden on request."""
-        return any(e.original is not None for e in (self.asked, self.answered) if e)
+        return any(e.original is not None for e in (self.entry, self.answer) if e)
 
     @cached_property
     def text(self) -> str:
@@ -138,19 +138,19 @@ def runs_of(entries: Sequence[Entry]) -> dict[str, Run]:
     }
 
 
-def _run(asked: Entry, call: ToolCall, answered: Entry | None) -> Run:
-    result = answered.block if answered and isinstance(answered.block, ToolResult) else None
+def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
+    result = answer.block if answer and isinstance(answer.block, ToolResult) else None
     envelope = result.envelope if result else None
     kind, target = tool_kind(call.name, call.input, envelope), tool_target(call.input, envelope)
-    is_told = answered and result and answered.original is None and not is_sealed(result)
-    text = text_of(result) if result and is_told else ""
+    is_visible = answer and result and answer.original is None and not is_sealed(result)
+    text = text_of(result) if result and is_visible else ""
     is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
     status = status_of(result)
     is_bad = {"write": bool(_REFUSED.match(text)), "command": status not in WENT_WELL}
     command = command_of(call.input, target) if kind == "command" else None
     return Run(
-        asked=asked,
-        answered=answered,
+        entry=entry,
+        answer=answer,
         call=call,
         envelope=envelope,
         kind=kind,
@@ -244,22 +244,22 @@ def status_of(result: ToolResult | None) -> str:
     """How a command ended: its exit status, or `ok`, `failed`, `no result`."""
     if result is None:
         return "no result"
-    known = result.envelope.key_fields
+    fields = result.envelope.key_fields
     for key in ("exit_code", "returncode", "exit_status"):
-        if key in known:
-            return one_line(leaves(known[key]), STATUS_MAX)
+        if key in fields:
+            return one_line(leaves(fields[key]), STATUS_MAX)
     text = text_of(result)
-    ended = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
-    found = _STATUS.search(ended.lower())
-    return found.group(1) if found else "failed" if result.is_error else "ok"
+    ends = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
+    status = _STATUS.search(ends.lower())
+    return status.group(1) if status else "failed" if result.is_error else "ok"
 
 
 def telling_error(output: str) -> str:
     """The line of an output that says best why it failed: the last one that names an error, or else the last."""
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
-    named = [line for line in telling if _ERROR.search(line.lower())]
-    return one_line((named or telling or [""])[-1], LINE_MAX)
+    errors = [line for line in telling if _ERROR.search(line.lower())]
+    return one_line((errors or telling or [""])[-1], LINE_MAX)
 
 
 # Outcomes of tests, read from the summary lines at the end of a test runner's output.
@@ -293,7 +293,7 @@ _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cache
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
-_MEANT: Final = {
+_KINDS: Final = {
     "fail": "failed",
     "err": "errors",
     "pass": "passed",
@@ -307,38 +307,38 @@ def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
     text, counts = f"\n{output}"[-SEARCHED:], Counter[str]()
     for line in _LINES:
-        for found in line.finditer(text):
-            counts += _counted(found)
-    if told := ", ".join(
-        f"{counts[word]} {word}" for word in dict.fromkeys(_MEANT.values()) if counts[word]
+        for match in line.finditer(text):
+            counts += _counted(match)
+    if summary := ", ".join(
+        f"{counts[word]} {word}" for word in dict.fromkeys(_KINDS.values()) if counts[word]
     ):
-        return told
+        return summary
     packages = _PACKAGE.findall(text)
     failed = packages.count("FAIL")
     some = f"{failed} package{'s' * (failed > 1)} failed"
     return some if failed else "packages ok" if packages else ""
 
 
-def _counted(found: re.Match[str]) -> Counter[str]:
+def _counted(match: re.Match[str]) -> Counter[str]:
     """The counts of one summary line."""
-    said = found.groupdict()
-    pairs = [(word, number) for number, word in _COUNT.findall(said.get("counts") or "")]
-    pairs += _NAMED.findall(f"{said.get('named') or ''} {said.get('more') or ''}")
-    pairs += [("failed", said.get("failed") or "0")]
+    groups = match.groupdict()
+    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts") or "")]
+    pairs += _NAMED.findall(f"{groups.get('named') or ''} {groups.get('more') or ''}")
+    pairs += [("failed", groups.get("failed") or "0")]
     counts = Counter[str]()
     for word, number in pairs:
-        for start, meant in _MEANT.items():
+        for start, kind in _KINDS.items():
             if word.lower().startswith(start):
-                counts[meant] += int(number)
-    if said.get("total"):
-        counts["passed"] += max(int(said["total"]) - counts.total(), 0)
+                counts[kind] += int(number)
+    if groups.get("total"):
+        counts["passed"] += max(int(groups["total"]) - counts.total(), 0)
     return counts
 
 
 # Files: what calls show of them and do to them, as far as their arguments and results say it.
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """One line of a file."""
 
     text: str
@@ -356,14 +356,14 @@ class Stretch:
 
     line: int
     """Number of the first; 0: not known."""
-    rows: list[Row]
+    rows: list[FileRow]
 
     @property
     def text(self) -> str:
         """The lines as one text."""
         return "\n".join(row.text for row in self.rows)
 
-    def numbered(self) -> Iterable[tuple[int, Row]]:
+    def numbered(self) -> Iterable[tuple[int, FileRow]]:
         """The lines with their numbers; none if these are not known."""
         return enumerate(self.rows, self.line) if self.line else ()
 
@@ -400,8 +400,8 @@ def edits_of(run: Run) -> Iterator[Edit]:
     files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
     pairs = list(_pairs(call.input))
     if len(files) != 1 or by_patch:
-        known = {edit.file for edit in by_patch}
-        yield from (Edit(file=file, old=None, new=None) for file in files if file not in known)
+        names = {edit.file for edit in by_patch}
+        yield from (Edit(file=file, old=None, new=None) for file in files if file not in names)
         return
     for old, new, is_all in pairs:
         yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
@@ -431,7 +431,7 @@ def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
 # Views of files: the lines that results show.
 
 
-def shown_by(run: Run) -> Shown | None:
+def file_part(run: Run) -> FilePart | None:
     """The part of a file that a result shows; None if it does not plainly show one."""
     names: Sequence[str] = ()
     line, lines = 0, ALL
@@ -446,7 +446,7 @@ def shown_by(run: Run) -> Shown | None:
         line, lines = parts[0].line, parts[0].lines
     if len(names) != 1 or not names[0]:
         return None
-    return Shown(names[0], 0 if is_cut(run.whole) else line, lines)
+    return FilePart(names[0], 0 if is_cut(run.whole) else line, lines)
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -476,8 +476,8 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
     A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
     the start of a line belong to the line.
     """
-    found = [_NUMBER.match(text) for text in texts]
-    numbers = [int(each[1]) if each else -1 for each in found]
+    matches = [_NUMBER.match(text) for text in texts]
+    numbers = [int(each[1]) if each else -1 for each in matches]
     around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
     return [
         number if number > 0 and number in {first, before + 1, after - 1} else 0
@@ -500,25 +500,25 @@ _CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*trun
 
 def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     """The file of which a result shows lines, with these."""
-    shown, text = shown_by(run), run.whole
-    if shown is None:
+    part, text = file_part(run), run.whole
+    if part is None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
-    numbers, rows = numbers_in(texts, shown.line), list[tuple[int, str]]()
+    numbers, rows = numbers_in(texts, part.line), list[tuple[int, str]]()
     if any(numbers):
         rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
-    elif shown.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
+    elif part.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
         if _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
-        is_short = shown.line > 1 and len(texts) < shown.lines < ALL  # without blank lines before?
-        is_known = any(texts) and not is_short and len(texts) <= shown.lines
-        rows = list(enumerate(texts, shown.line)) if is_known else []
+        is_short = part.line > 1 and len(texts) < part.lines < ALL  # without blank lines before?
+        is_known = any(texts) and not is_short and len(texts) <= part.lines
+        rows = list(enumerate(texts, part.line)) if is_known else []
     rows = [(n, each) for n, each in rows if len(each) < _CUT_CHARACTERS or not _CUT.search(each)]
-    return name_of(shown.file), joined((n, Row(each, run.version)) for n, each in rows)
+    return name_of(part.file), joined((n, FileRow(each, run.version)) for n, each in rows)
 
 
-def joined(rows: Iterable[tuple[int, Row]]) -> list[Stretch]:
+def joined(rows: Iterable[tuple[int, FileRow]]) -> list[Stretch]:
     """Rows with their numbers, in order, as stretches."""
     stretches, after = list[Stretch](), 0
     for number, row in rows:

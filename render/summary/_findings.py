@@ -25,7 +25,7 @@ gets shorter.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -57,7 +57,7 @@ from render.summary._calls import Run, output_of
 from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
     DEPENDENT,
-    Piece,
+    ProsePiece,
     is_assent,
     is_prose_line,
     read_prose,
@@ -69,7 +69,7 @@ from render.summary._prose import (
 from render.summary._state import is_plan
 from render.view._view import Entry
 
-_SAID: Final = UserPrompt, UserFollowup, UserSteer
+_USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
 
 
 def advance(
@@ -84,14 +84,14 @@ def advance(
 
     `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
     """
-    shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
+    visible = [e for e in entries if e.original is None and not is_sealed(e.block)]
     rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
-    known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*known, *rules, *_told(shown, runs, running), *_reports(shown, runs)]
+    earlier = [e for e in previous if not (e.kind == "rule" and e.version in again)]
+    findings = [*earlier, *rules, *_in_texts(visible, runs, running), *_reports(visible, runs)]
     by_version = attrgetter("version")
     settled = sorted(_settled(sorted(findings, key=by_version)), key=by_version)
-    return tuple(_replied(settled, shown))
+    return tuple(_replied(settled, visible))
 
 
 # What the next words do to a report.
@@ -102,7 +102,7 @@ def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[
     reports = {each.version: each for each in findings if each.kind == "report"}
     versions = [each.version for each in findings]
     for entry in entries:
-        said, block = words_of(entry.block).strip(), entry.block
+        words, block = words_of(entry.block).strip(), entry.block
         before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
         if not (report := reports.get(before)) or before >= entry.version:
             continue
@@ -110,23 +110,23 @@ def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[
         if isinstance(block, AssistantCompletion):
             is_contested = bool(_CONCESSION.match(block.text))
         else:  # a "no" to a question is an answer
-            is_short = 0 < len(said) <= OBJECTION_CHARACTERS
-            is_contested = is_short and bool(_OBJECTION.match(said)) and not is_question
+            is_short = 0 < len(words) <= OBJECTION_CHARACTERS
+            is_contested = is_short and bool(_OBJECTION.match(words)) and not is_question
         if is_contested:
             report = structs.replace(report, disputed=block.turn)
-        if said and is_question and (is_assent(said) or len(said) > ANSWER_CHARACTERS):
+        if words and is_question and (is_assent(words) or len(words) > ANSWER_CHARACTERS):
             report = structs.replace(report, text=_without_questions(report.text))
         reports[before] = report
     yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
 
 
-def _without_questions(told: str) -> str:
+def _without_questions(text: str) -> str:
     """The report without the questions at its end; all of it if it has nothing else."""
-    pieces = list(read_prose(told))
+    pieces = list(read_prose(text))
     while pieces and pieces[-1].form == "sentence" and pieces[-1].text.endswith(("?", "？")):
         left = [each for each in sentences_of(pieces[-1].text) if "?" not in each[-3:]]
         pieces[-1:] = [attrs.evolve(pieces[-1], text=" ".join(left).strip())] if left else []
-    return text_of_pieces(tidy(pieces)) or told
+    return text_of_pieces(tidy(pieces)) or text
 
 
 OBJECTION_CHARACTERS: Final = 600
@@ -162,22 +162,22 @@ _DEMANDS: Final = re.compile(
 
 def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
     """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
-    said = (each for line in words_of(block).split("\n") for each in sentences_of(line))
-    told = [each for each in said if _DEMANDS.search(each) and is_prose_line(each, DEMAND_LETTERS)]
-    known = " ".join(left.split())
-    if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
+    sentences = (each for line in words_of(block).split("\n") for each in sentences_of(line))
+    demands = [s for s in sentences if _DEMANDS.search(s) and is_prose_line(s, DEMAND_LETTERS)]
+    visible = " ".join(left.split())
+    if new := [shortened(each, DEMAND_CHARACTERS) for each in demands if each not in visible]:
         yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
 
 
-def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
+def _finding(entry: Entry, kind: str, text: str, source: str = "") -> Finding:
     turn = entry.block.turn
-    return Finding(turn=turn, version=entry.version, kind=kind, text=told, source=source)
+    return Finding(turn=turn, version=entry.version, kind=kind, text=text, source=source)
 
 
 # What the agent said.
 
 
-def _told(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> Iterator[Finding]:
+def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
@@ -186,32 +186,32 @@ def _told(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -> It
         before = stretches[-1][-1].block if stretches[-1] else None
         is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
         is_text = isinstance(block, AssistantCompletion) and block.text.strip()
-        if isinstance(block, _SAID) or is_woken:
+        if isinstance(block, _USER_TEXTS) or is_woken:
             stretches.append([])
         elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
     for turn, stretches in turns.items():
-        for number, said in enumerate(stretches, 1):
+        for number, part in enumerate(stretches, 1):
             is_open = turn == running and number == len(stretches)
-            yield from _stretch(said, runs, is_open=is_open)
+            yield from _stretch(part, runs, is_open=is_open)
 
 
-def _stretch(said: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -> Iterator[Finding]:
+def _stretch(part: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -> Iterator[Finding]:
     """The statements on the way, then the report."""
-    last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
-    closing = [] if is_open else [entry for entry in said if entry.version > last_call]
-    for entry in said[: len(said) - len(closing)]:
+    last_call = max((e.version for e in part if isinstance(e.block, ToolCall)), default=0)
+    closing = [] if is_open else [entry for entry in part if entry.version > last_call]
+    for entry in part[: len(part) - len(closing)]:
         if isinstance(entry.block, ToolCall):
             words = _message(runs[entry.pair])
         else:
             words = text_of(entry.block)
         lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
-        if told := text_of_pieces(tidy([*lasting])):
-            yield _finding(entry, "found", told)
-    closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
-    if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
-        told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
-        yield _finding(closing[-1], "report", told)
+        if text := text_of_pieces(tidy([*lasting])):
+            yield _finding(entry, "found", text)
+    prose = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
+    if pieces := [each for each in prose if each.is_listed or not exclaims(each.text)]:
+        text = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
+        yield _finding(closing[-1], "report", text)
 
 
 MESSAGE_CHARACTERS: Final = 200
@@ -236,13 +236,13 @@ def _questions(rows: Any) -> Iterator[str]:
     CLI and opencode have the same form."""
     for row in _records(rows):
         options = _records(row.get("options"))
-        told = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
-        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *told])
+        choices = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
+        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *choices])
 
 
 def _records(rows: Any) -> list[dict[str, Any]]:
-    given = cast("list[Any]", rows) if isinstance(rows, list) else []
-    return [cast("dict[str, Any]", row) for row in given if isinstance(row, dict)]
+    items = cast("list[Any]", rows) if isinstance(rows, list) else []
+    return [cast("dict[str, Any]", row) for row in items if isinstance(row, dict)]
 
 
 _CODE: Final = re.compile(
@@ -257,16 +257,16 @@ def _is_prose(text: str) -> bool:
     return 2 * sum(map(is_prose_line, lines)) > len(lines) > 4 * code
 
 
-def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _stated(pieces: Iterable[ProsePiece]) -> Iterator[ProsePiece]:
     """The pieces without sentences that offer, greet, exclaim, or only say what the agent is about to do; a lead is without
     exclamations."""
     for piece in pieces:
         empty = offers if piece.form == "sentence" else exclaims
-        told = [each for each in sentences_of(piece.text) if not empty(each)]
+        sentences = [each for each in sentences_of(piece.text) if not empty(each)]
         if piece.is_listed:
             yield piece
-        elif told:
-            yield attrs.evolve(piece, text=" ".join(map(str.strip, told)))
+        elif sentences:
+            yield attrs.evolve(piece, text=" ".join(map(str.strip, sentences)))
 
 
 # What a statement is worth.
@@ -310,16 +310,16 @@ _REASON: Final = re.compile(
     r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
 )
 """English words with which an announcement gives its reason."""
-_BEGUN: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
+_START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    _BEGUN + r"(?:let me|let(?:'|’)?s|let us"
+    _START + r"(?:let me|let(?:'|’)?s|let us"
     r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
     r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b)",
     re.IGNORECASE,
 )
 """The beginning of an English sentence that says what the agent is about to do."""
 _DOING: Final = re.compile(
-    rf"{_BEGUN}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    rf"{_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
     r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
     r"(?!missing|seeing|getting|hitting)\w+ing\b",
     re.IGNORECASE,
@@ -350,10 +350,10 @@ def worth(statement: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def density(told: str) -> float:
+def density(text: str) -> float:
     """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further."""
-    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(told))
-    return float(worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER)
+    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(text))
+    return float(worths / max(len(text), LENGTH_MIN) ** LENGTH_POWER)
 
 
 def announces(statement: str) -> bool:
@@ -368,7 +368,7 @@ def offers(statement: str) -> bool:
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
-def is_remark(piece: Piece) -> bool:
+def is_remark(piece: ProsePiece) -> bool:
     """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
     if piece.form == "sentence" and is_nameless(piece.text):
         return True
@@ -421,25 +421,25 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
     for finding in reversed(findings):
-        kept = turns.get(finding.turn, [])
+        newer = turns.get(finding.turn, [])
         if finding.kind == "report":  # "Glad it works!" is none beside it
-            kept = [
+            newer = [
                 e
-                for e in kept
+                for e in newer
                 if e.kind != "report" or not is_nameless(e.text) or worth(e.text) > 0
             ]
         is_gone = finding.kind == "found" and (
             any(supersedes(each, finding.text) for each in later)
-            or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))
+            or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in newer))
         )
-        if kept and is_gone:
+        if newer and is_gone:
             continue
-        is_last = finding.kind != "report" or all(each.kind != "report" for each in kept)
+        is_last = finding.kind != "report" or all(each.kind != "report" for each in newer)
         settled = finding if is_last else structs.replace(finding, kind="found")
-        turns[finding.turn] = [settled, *kept]
+        turns[finding.turn] = [settled, *newer]
         pieces = (piece.text for piece in read_prose(finding.text))
         later = [*later, finding.text, *pieces][-LOOKED_BACK:]
-    return (finding for kept in turns.values() for finding in kept)
+    return (finding for turn in turns.values() for finding in turn)
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -452,11 +452,11 @@ def best_first(findings: Sequence[Finding]) -> list[Finding]:
 
 def supersedes(later: str, earlier: str) -> bool:
     """Whether a statement says what an earlier one says, or that it was wrong."""
-    known = _words(earlier)
-    shared = len(_words(later) & known) if len(known) >= WORDS_MIN else 0
-    if not shared or shared < TAKEN_BACK_SHARE * len(known):
+    words = _words(earlier)
+    shared = len(_words(later) & words) if len(words) >= WORDS_MIN else 0
+    if not shared or shared < TAKEN_BACK_SHARE * len(words):
         return False
-    return shared >= REPEATED_SHARE * len(known) or _takes_back(later)
+    return shared >= REPEATED_SHARE * len(words) or _takes_back(later)
 
 
 @lru_cache(maxsize=4096)
@@ -504,20 +504,20 @@ def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Find
     """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
     read it again."""
     for entry in entries:
-        told: Iterator[tuple[str, str]] = iter(())
+        reports: Iterator[tuple[str, str]] = iter(())
         if isinstance(entry.block, ToolResult) and (run := runs.get(entry.pair)):
-            told = _answered(run)
-        elif isinstance(entry.block, (UserAttachment, *_SAID)):
-            told = _notified(text_of(entry.block))
-        for report, source in told:
+            reports = _answered(run)
+        elif isinstance(entry.block, (UserAttachment, *_USER_TEXTS)):
+            reports = _notified(text_of(entry.block))
+        for report, source in reports:
             if condensed := _outline(report):
                 yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
 
 
 def _notified(text: str) -> Iterator[tuple[str, str]]:
     """The reports in a text that a client wrote in the user's place, each with who made it or what it is about."""
-    if notified := _NOTIFIED.match(text):
-        yield notified[2] or "", notified[1]
+    if notice := _NOTIFIED.match(text):
+        yield notice[2] or "", notice[1]
     yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
@@ -529,25 +529,25 @@ def is_delegated(call: ToolCall) -> bool:
 def _answered(run: Run) -> Iterator[tuple[str, str]]:
     """The report in a result, with what was asked for."""
     if is_delegated(run.call) and not (run.is_hidden or run.is_error):
-        told, values = without_reminders(run.whole), run.call.input.values()
-        start, end = output_of(told)
+        text, values = without_reminders(run.whole), run.call.input.values()
+        start, end = output_of(text)
         tasks = (value for value in values if isinstance(value, str) and " " in value)
         task = min(tasks, key=len, default=run.call.name)
-        yield _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), task
+        yield _ACKNOWLEDGED.sub("", _texts_in(text[start:end])), task
 
 
-def _texts_in(told: str) -> str:
+def _texts_in(reply: str) -> str:
     """The texts of a reply in JSON that are sentences; of another reply all of it."""
     try:
-        reply: object = msgspec.json.decode(told.encode(errors="replace"))
+        value: object = msgspec.json.decode(reply.encode(errors="replace"))
     except (msgspec.DecodeError, RecursionError):
-        return told
-    return "\n\n".join(text for text in leaves(reply).split("\n") if " " in text)
+        return reply
+    return "\n\n".join(text for text in leaves(value).split("\n") if " " in text)
 
 
-def _outline(told: str) -> str:
+def _outline(text: str) -> str:
     """The headings and lists of a text, and the first sentence of each paragraph."""
-    pieces = read_prose(told)
+    pieces = read_prose(text)
     blocks = [-1, *(piece.block for piece in pieces)]
     pairs = zip(pieces, blocks, strict=False)
     first = [piece for piece, before in pairs if piece.form != "sentence" or piece.block != before]
@@ -569,8 +569,8 @@ ORDER: Final = (
 def text_of_findings(findings: Sequence[Finding]) -> str:
     """The section: for each turn its reports, then the rest in order."""
     turns = _turns(findings)
-    told = [ORDER] if any(len(turn) > 1 for turn in turns) else []
-    return "\n".join([*told, *map(_turn_text, turns)])
+    heading = [ORDER] if any(len(turn) > 1 for turn in turns) else []
+    return "\n".join([*heading, *map(_turn_text, turns)])
 
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -631,8 +631,8 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[
     turns = _turns([each for each in findings if each.kind != "rule"])
     for share in ROOMS:
         room = int(share * tokens_max) - count(text_of_findings(rules))
-        told = _shared(turns, room, count) if turns else ()
-        left = tuple(sorted([*rules, *told], key=attrgetter("version")))
+        others = _shared(turns, room, count) if turns else ()
+        left = tuple(sorted([*rules, *others], key=attrgetter("version")))
         if count(text_of_findings(left)) <= tokens_max:
             return left
     return ()
@@ -652,14 +652,14 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Count) -> Iterator
         part = max(int(max(NEWEST_SHARE, 1 / (index + 1)) * left), left - older)
         more = min(max(part, 0), needs[index] - limits[index])
         limits[index], left = limits[index] + more, left - more
-    told = [_within(turn, limit, count) for turn, limit in zip(turns, limits, strict=True)]
-    spare = room - sum(_size(turn, count) for turn in told)
+    fitting = [_within(turn, limit, count) for turn, limit in zip(turns, limits, strict=True)]
+    spare = room - sum(_size(turn, count) for turn in fitting)
     for index in reversed(range(len(turns))):  # what is left goes to the newest that need it
         if limits[index] < needs[index] and spare > 0:
-            size = _size(told[index], count)
-            told[index] = _within(turns[index], size + spare, count)
-            spare -= _size(told[index], count) - size
-    return (finding for turn in told for finding in turn)
+            size = _size(fitting[index], count)
+            fitting[index] = _within(turns[index], size + spare, count)
+            spare -= _size(fitting[index], count) - size
+    return (finding for turn in fitting for finding in turn)
 
 
 def _size(turn: Sequence[Finding], count: Count) -> int:
@@ -669,15 +669,15 @@ def _size(turn: Sequence[Finding], count: Count) -> int:
 def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
     """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
     own = [each for each in turn if each.kind != "agent"] or turn
-    told = [each for each in own if each.kind == "report"] or own
-    said = [structs.replace(e, text=line, gone=0) for e in told for line in _statements(e.text)]
-    whole = [each for each in said if worth(each.text) > 0 and _size([each], count) <= tokens]
-    return _cut(max(whole or said, key=lambda each: density(each.text)), tokens, count)
+    basis = [each for each in own if each.kind == "report"] or own
+    lines = [structs.replace(e, text=line, gone=0) for e in basis for line in _statements(e.text)]
+    whole = [each for each in lines if worth(each.text) > 0 and _size([each], count) <= tokens]
+    return _cut(max(whole or lines, key=lambda each: density(each.text)), tokens, count)
 
 
-def _statements(told: str) -> Iterator[str]:
+def _statements(text: str) -> Iterator[str]:
     """Each statement of a text, with its leads on the same line, and each sentence that has sense alone."""
-    pieces = read_prose(told)
+    pieces = read_prose(text)
     above = _above(pieces)
     for index in _by_worth(pieces):
         leads = [pieces[i].text for i in sorted(above[index])]
@@ -686,22 +686,22 @@ def _statements(told: str) -> Iterator[str]:
             alone = map(str.strip, sentences_of(pieces[index].text))
             yield from (each for each in alone if not DEPENDENT.match(each))
     if not pieces:
-        yield " ".join(told.split())
+        yield " ".join(text.split())
 
 
-def _by_worth(pieces: Sequence[Piece]) -> list[int]:
+def _by_worth(pieces: Sequence[ProsePiece]) -> list[int]:
     """The indices of the statements: the first that tells something by name, which sums up, then the most telling."""
-    told = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
-    first = next((i for i in told if worth(pieces[i].text) > NAMELESS_CUES), -1)
-    return sorted(told, key=lambda i: (i != first, -density(pieces[i].text)))
+    indices = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
+    first = next((i for i in indices if worth(pieces[i].text) > NAMELESS_CUES), -1)
+    return sorted(indices, key=lambda i: (i != first, -density(pieces[i].text)))
 
 
 def _cut(finding: Finding, tokens: int, count: Count) -> Finding:
     """The finding with its text, of one statement, cut to so many tokens."""
-    told = finding.text
+    text = finding.text
     rest = _size([structs.replace(finding, text="")], count)
     for share in CUTS:
-        short = shortened(told, int(share * len(told) * max(tokens - rest, 0) / (count(told) + 1)))
+        short = shortened(text, int(share * len(text) * max(tokens - rest, 0) / (count(text) + 1)))
         finding = structs.replace(finding, text=short)
         if _size([finding], count) <= tokens:
             break
@@ -715,16 +715,16 @@ def _within(turn: Sequence[Finding], tokens: int, count: Count) -> list[Finding]
         return list(turn)
     first = [each for each in reversed(turn) if each.kind == "report"]
     waiting = [*first, *best_first([each for each in turn if each not in first])]
-    kept: list[Finding] = []
+    fitting: list[Finding] = []
     left = tokens
     while waiting and tokens > LINE_TOKENS[1]:
         finding = waiting.pop(0)
         beside = (1 - SHARES.get(finding.kind, 1)) * tokens
         reserve = min(int(beside), _size(waiting, count)) if waiting else 0
         if short := _condensed(finding, left - reserve, count):
-            kept.append(short)
+            fitting.append(short)
             left -= _size([short], count)
-    return [e for told in _turns(kept) for e in told] or [_line(turn, tokens, count)]
+    return [e for group in _turns(fitting) for e in group] or [_line(turn, tokens, count)]
 
 
 def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
@@ -735,46 +735,46 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     above, order = _above(pieces), _by_worth(pieces)
     left = tokens - _size([structs.replace(finding, text="")], count)
     more = count(f" (and {MORE} more)")
-    kept, lists, is_out = set[int](), set[int](), False
+    picks, lists, is_out = set[int](), set[int](), False
     for index in order:
-        wanted = {index, *above[index]} - kept
+        wanted = {index, *above[index]} - picks
         reserve = more * (pieces[index].is_listed and not lists)
         cost = sum(count(pieces[each].line) + 2 for each in wanted) + reserve
         is_telling = worth(pieces[index].text) > 0
         if cost > left:
             is_out |= is_telling
         elif is_telling or not is_out:  # what tells nothing does not stand in for what does
-            kept |= wanted
+            picks |= wanted
             lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
     sizes = Counter(pieces[i].block for i in order if pieces[i].is_listed)
-    stands = Counter(pieces[i].block for i in kept if pieces[i].is_listed)
+    stands = Counter(pieces[i].block for i in picks if pieces[i].is_listed)
     least = {block: LIST_SHARE * size for block, size in sizes.items() if size < len(pieces)}
     gone = [block for block in sorted(least) if stands[block] < least[block]]
     if gone:  # half of them, since what they leave may be enough for the others
         rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
         if rest.text:
             return _condensed(rest, tokens, count)
-    if gone or not kept:
+    if gone or not picks:
         short = _line([finding], tokens, count)
         is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
         return short if is_told and _size([short], count) <= tokens else None
-    out = [i for i in order if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
-    told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
-    short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
+    out = [i for i in order if i not in picks and pieces[i].is_listed and pieces[i].block in lists]
+    text = text_of_pieces(tidy([pieces[i] for i in sorted(picks)]))
+    short = structs.replace(finding, text=text, gone=len(out) + finding.gone * bool(lists))
     return short if _size([short], count) <= tokens else None
 
 
-def _without_lists(finding: Finding, pieces: Sequence[Piece], blocks: Collection[int]) -> Finding:
+def _without_lists(finding: Finding, pieces: Sequence[ProsePiece], lists: Sequence[int]) -> Finding:
     """The finding without some lists, and without their leads."""
-    left = [piece for piece in pieces if not (piece.is_listed and piece.block in blocks)]
+    left = [piece for piece in pieces if not (piece.is_listed and piece.block in lists)]
     return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 
-def _above(pieces: Sequence[Piece]) -> list[set[int]]:
+def _above(pieces: Sequence[ProsePiece]) -> list[set[int]]:
     """For each piece, the indices of what it stands under: the items that its list is in, a table's first row, and the
     lead."""
-    found, items, start = list[set[int]](), list[int](), 0
+    parents, items, start = list[set[int]](), list[int](), 0
     for index, piece in enumerate(pieces):
         if not (piece.is_listed and index and pieces[index - 1].is_listed):
             items, start = [], index
@@ -782,6 +782,6 @@ def _above(pieces: Sequence[Piece]) -> list[set[int]]:
             items.pop()
         first = {start} - {index} if piece.form == "row" else set[int]()
         lead = {start - 1} if start and pieces[start - 1].form == "lead" else set[int]()
-        found.append({*items} | first | lead)
+        parents.append({*items} | first | lead)
         items.append(index)
-    return found
+    return parents

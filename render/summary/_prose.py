@@ -87,7 +87,7 @@ _TRAILING: Final = " …,;:：—–-([{"
 
 
 @attrs.frozen
-class Piece:
+class ProsePiece:
     """A statement of a text."""
 
     form: Form
@@ -113,11 +113,11 @@ class Piece:
         return self.text
 
 
-def text_of_pieces(pieces: Iterable[Piece]) -> str:
+def text_of_pieces(pieces: Iterable[ProsePiece]) -> str:
     """The pieces as a text again: the sentences of a paragraph on one line, everything else on a line of its own; a
     blank line where the next would else be taken for the same paragraph or item."""
     lines: list[str] = []
-    before: Piece | None = None
+    before: ProsePiece | None = None
     for piece in pieces:
         if before and before.form == piece.form == "sentence" and before.block == piece.block:
             lines[-1] += f" {piece.line}"
@@ -128,20 +128,20 @@ def text_of_pieces(pieces: Iterable[Piece]) -> str:
 
 
 @lru_cache(maxsize=512)
-def read_prose(text: str) -> tuple[Piece, ...]:
+def read_prose(text: str) -> tuple[ProsePiece, ...]:
     """The pieces of a text, in order, without leads that lead to nothing."""
-    found: list[Piece] = []
+    pieces: list[ProsePiece] = []
     for part in searched(text, TEXT_CHARACTERS):
         for paragraph in _PARAGRAPH.finditer(part):
-            found += _pieces(paragraph[0].split("\n"), len(found))
-    return tuple(tidy(found))
+            pieces += _pieces(paragraph[0].split("\n"), len(pieces))
+    return tuple(tidy(pieces))
 
 
-def tidy(pieces: Sequence[Piece]) -> list[Piece]:
+def tidy(pieces: Sequence[ProsePiece]) -> list[ProsePiece]:
     """The pieces without empty ones and leads that nothing follows but left-out code or a further heading; an item is such
     a lead, too, if it ends in a colon."""
-    kept: list[Piece] = []
-    following: Piece | None = None
+    rest: list[ProsePiece] = []
+    following: ProsePiece | None = None
     for piece in reversed(pieces):
         is_lead = piece.form == "lead"
         leads = following and (following.form != "lead" or piece.depth < following.depth)
@@ -150,31 +150,31 @@ def tidy(pieces: Sequence[Piece]) -> list[Piece]:
             continue
         is_alone = piece.form == "item" and not (following and following.depth > piece.depth)
         following = attrs.evolve(piece, text=piece.text.rstrip(":： ")) if is_alone else piece
-        kept.append(following)
-    return kept[::-1]
+        rest.append(following)
+    return rest[::-1]
 
 
-def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
+def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
     """The pieces of a paragraph; code that is too long is empty, so that the lead before it goes."""
     if paragraph[0].strip()[:3] in _FENCES:
         code = [each.strip() for each in paragraph[1:] if each.strip()[:3] not in ("", *_FENCES)]
         text = "; ".join(code).replace("`", "")
         is_short = 0 < len(code) <= CODE_LINES and 0 < len(text) <= CODE_CHARACTERS
-        yield Piece("item", f"`{text}`" if is_short else "", block=block)
+        yield ProsePiece("item", f"`{text}`" if is_short else "", block=block)
         return
     for line in _whole_lines(paragraph):
         mark = _ITEM.match(line)
         plain = plain_line(line[mark.end() :] if mark else line)
         if mark and _WORDED.search(plain):
             depth = min(len(mark["indent"].expandtabs(4)) // 2, DEPTH_MAX)
-            yield Piece("item", plain, depth, mark["number"] or "", block)
+            yield ProsePiece("item", plain, depth, mark["number"] or "", block)
         elif line.lstrip().startswith("|"):
             if not _TABLE_RULE.fullmatch(line):
-                yield Piece("row", plain, block=block)
+                yield ProsePiece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
             number = _ITEM.match(plain)
             title = plain[number.end() if number else 0 :].rstrip(".:： ")
-            yield Piece("lead", f"{title}:", block=block)
+            yield ProsePiece("lead", f"{title}:", block=block)
         else:
             yield from _sentences(plain, block)
 
@@ -212,7 +212,7 @@ def _target(link: re.Match[str]) -> str:
     return target if name.strip("`").partition(":")[0] in target else f"{name} ({target})"
 
 
-def _sentences(line: str, block: int) -> Iterator[Piece]:
+def _sentences(line: str, block: int) -> Iterator[ProsePiece]:
     """The sentences of a line; the last is a lead if it ends in a colon."""
     wholes: list[str] = []
     for sentence in map(str.strip, sentences_of(line)):
@@ -225,7 +225,7 @@ def _sentences(line: str, block: int) -> Iterator[Piece]:
     for whole, following in pairwise([*wholes, ""]):
         is_lead = not following and whole.endswith(_COLONS)
         form: Form = "lead" if is_lead else "sentence"
-        yield Piece(form, whole, COLON_LEVEL * is_lead, block=block)
+        yield ProsePiece(form, whole, COLON_LEVEL * is_lead, block=block)
 
 
 def sentences_of(line: str) -> list[str]:

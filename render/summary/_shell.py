@@ -53,8 +53,8 @@ class CommandLine:
 def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
     """The command of a call with these arguments, or its target, if it is none that is known; None if it has none."""
     text, folder = (_script(arguments) or target).strip(), folder_of(arguments)
-    while entered := _ENTERED.match(text):
-        text, folder = text[entered.end() :], join(folder, _unquote(entered["folder"]))
+    while cd := _ENTERED.match(text):
+        text, folder = text[cd.end() :], join(folder, _unquote(cd["folder"]))
     return CommandLine(text, folder) if text else None
 
 
@@ -77,8 +77,8 @@ def _script(arguments: Mapping[str, Any]) -> str:
 
 def folder_of(arguments: Mapping[str, Any]) -> str:
     """The folder that a call names to run in; empty: none."""
-    given = map(arguments.get, _FOLDERS)
-    return next((folder for folder in given if isinstance(folder, str)), "")
+    folders = map(arguments.get, _FOLDERS)
+    return next((folder for folder in folders if isinstance(folder, str)), "")
 
 
 def shown_command(command: CommandLine, characters_max: int) -> str:
@@ -107,10 +107,10 @@ def _measured(document: re.Match[str]) -> str:
     return f"{first} ({document['text'].count(chr(10))} lines)"
 
 
-def _first_of(quoted: re.Match[str]) -> str:
+def _first_of(match: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    mark, lines = quoted[0][0], quoted[0][1:-1].strip().split("\n")
-    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
+    mark, lines = match[0][0], match[0][1:-1].strip().split("\n")
+    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else match[0]
 
 
 def without_middle(text: str, characters_max: int) -> str:
@@ -188,11 +188,11 @@ def commands_in(script: str) -> tuple[Command, ...]:
         words = [word.strip("'\"") for word in _WRAPPERS.sub("", text, count=1).split()]
         command.words = (basename(words[0]) or words[0], *words[1:]) if words else ()
         if command.words[:1] == ("git",):
-            command.words = _given_to_git(command.literal)
+            command.words = _git_words(command.literal)
     return tuple(each for each in commands if each.words and each.words[0] != "cd")
 
 
-def _given_to_git(literal: Iterable[str]) -> tuple[str, ...]:
+def _git_words(literal: Iterable[str]) -> tuple[str, ...]:
     """The words of a command as git is given them, a message as one word, without the options before the subcommand."""
     words = [_unquote(word) for word in literal]
     start = next((n for n, word in enumerate(words, 1) if basename(word) == "git"), len(words))
@@ -207,27 +207,27 @@ def _read(script: str) -> tuple[list[Command], bool]:
     waiting = list[tuple[Command, str]]()
     while position < len(script) and (token := _TOKEN.match(script, position)):
         command, position = commands[-1], token.end()
-        kind, said = token.lastgroup, token[token.lastindex or 0]
-        is_plain = is_plain and kind != "other" and said != "&" and "$(" not in token[0]
+        kind, value = token.lastgroup, token[token.lastindex or 0]
+        is_plain = is_plain and kind != "other" and value != "&" and "$(" not in token[0]
         if kind == "document":
-            waiting.append((command, said))
+            waiting.append((command, value))
             command.is_fed = True
         elif kind == "redirect":
-            redirect = said
+            redirect = value
         elif kind == "end":
-            position = _documents(script, position, waiting) if said == "\n" else position
-            command.end = said
+            position = _documents(script, position, waiting) if value == "\n" else position
+            command.end = value
             commands.append(Command())
         elif kind == "word" and redirect:
             if "<" in redirect:
                 command.is_fed = True
             elif not redirect.endswith("&") and redirect[0] != "2":
-                command.target, command.is_added = said, ">>" in redirect
+                command.target, command.is_added = value, ">>" in redirect
             redirect = ""
         else:
             command.text += " " if kind == "blank" else token[0]
-            if kind == "word" and (command.literal or not _ASSIGNMENT.match(said)):
-                command.literal.append(said)
+            if kind == "word" and (command.literal or not _ASSIGNMENT.match(value)):
+                command.literal.append(value)
     return commands, is_plain and not (waiting or redirect)
 
 
@@ -278,7 +278,7 @@ HEAD_LINES: Final = 10
 
 
 @attrs.frozen
-class Shown:
+class FilePart:
     """The part of a file that a command prints."""
 
     file: str
@@ -309,7 +309,7 @@ class Edit:
 class Script:
     """What a script does with files."""
 
-    parts: tuple[Shown, ...] = ()
+    parts: tuple[FilePart, ...] = ()
     """The parts of files that it prints, in order; empty if that is not all."""
     edits: tuple[Edit, ...] = ()
     """The changes of files, as far as they are certain to happen."""
@@ -333,7 +333,7 @@ def parsed(text: str, folder: str | None = "") -> Script:
     stages = [each for each in commands if each.literal]
     if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
         return NO_SCRIPT
-    edits, parts = list[Edit](), list[Shown]()
+    edits, parts = list[Edit](), list[FilePart]()
     is_all, before, pipeline = bool(stages), "", list[Command]()
     for stage in stages:
         pipeline.append(stage)
@@ -345,8 +345,8 @@ def parsed(text: str, folder: str | None = "") -> Script:
             continue
         if len(pipeline) == 1 and _is_silent(stage):
             pass
-        elif before != "||" and (shown := _print_of(pipeline, folder)):
-            parts.append(shown)
+        elif before != "||" and (part := _print_of(pipeline, folder)):
+            parts.append(part)
         else:
             is_all = False
         before, pipeline = stage.end, []
@@ -398,9 +398,9 @@ def patched(text: str, folder: str = "") -> Iterator[Edit]:
 
     def hunk() -> Iterator[Edit]:
         if file and (old or new or is_whole):
-            gone = None if is_whole else "".join(f"{line}\n" for line in old)
-            there = "".join(f"{line}\n" for line in new)
-            yield Edit(file=join(folder, file), old=gone, new=there, is_lines=True)
+            before = None if is_whole else "".join(f"{line}\n" for line in old)
+            after = "".join(f"{line}\n" for line in new)
+            yield Edit(file=join(folder, file), old=before, new=after, is_lines=True)
 
     for line in text.removesuffix("\n").split("\n"):
         header = _PATCHED.match(line)
@@ -409,11 +409,11 @@ def patched(text: str, folder: str = "") -> Iterator[Edit]:
             old, new = [], []
         if header:
             file, is_whole = name_of(header[2]), header[1] != "Update"
-        elif found := _MOVED.match(line):
+        elif match := _MOVED.match(line):
             yield Edit(file=join(folder, file), old=None, new="")
-            file = name_of(found[1])
-        elif found := _UNIFIED_NEW.match(line):
-            file, is_whole, old, new = name_of(found[1]), False, [], []
+            file = name_of(match[1])
+        elif match := _UNIFIED_NEW.match(line):
+            file, is_whole, old, new = name_of(match[1]), False, [], []
         elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
             file = ""
         elif file and not line.startswith(("@@", "*** ", "\\ ")):
@@ -430,33 +430,33 @@ def _is_silent(stage: Command) -> bool:
     return first in _SILENT or (first == "cat" and bool(stage.target))
 
 
-def _print_of(stages: Sequence[Command], folder: str | None) -> Shown | None:
+def _print_of(stages: Sequence[Command], folder: str | None) -> FilePart | None:
     """The part of a file that a pipeline prints; None if it is not known."""
     *options, word = stages[0].literal
     file = _path_of(folder, word) if options else None
     if not file or any(each.target or each.is_fed for each in stages):
         return None
-    shown = _lines_of(Shown(file), options)
+    part = _lines_of(FilePart(file), options)
     for stage in stages[1:]:
         keeps = stage.literal[0] not in _NUMBERING
-        shown = _lines_of(shown, stage.literal) if shown and keeps else None
-    return shown
+        part = _lines_of(part, stage.literal) if part and keeps else None
+    return part
 
 
-def _lines_of(shown: Shown, words: Sequence[str]) -> Shown | None:
+def _lines_of(part: FilePart, words: Sequence[str]) -> FilePart | None:
     """The lines that a command prints of its input; None if the command is not known to print lines."""
-    found = _PRINTS.fullmatch(" ".join(map(_unquote, words)))
-    if found is None:
+    match = _PRINTS.fullmatch(" ".join(map(_unquote, words)))
+    if match is None:
         return None
     first, lines = 1, ALL
-    if found["first"]:
-        first, last = int(found["first"]), found["last"] or found["first"]
+    if match["first"]:
+        first, last = int(match["first"]), match["last"] or match["first"]
         if last != "$":
             lines = int(last) + 1 if last[0] == "+" else max(int(last) - first, 0) + 1
-    elif found["tail"]:
-        number = int(found["tail"])
-        first, lines = (max(number, 1), ALL) if found["tail"][0] == "+" else (0, number)
-    elif not found["all"]:
-        lines = int(found["head"] or HEAD_LINES)
-    line = shown.line + first - 1 if shown.line and first else 0
-    return Shown(shown.file, line, min(lines, shown.lines))
+    elif match["tail"]:
+        number = int(match["tail"])
+        first, lines = (max(number, 1), ALL) if match["tail"][0] == "+" else (0, number)
+    elif not match["all"]:
+        lines = int(match["head"] or HEAD_LINES)
+    line = part.line + first - 1 if part.line and first else 0
+    return FilePart(part.file, line, min(lines, part.lines))

@@ -56,7 +56,7 @@ def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run
         if isinstance(block, ToolResult):
             state = _after(state, run) if run and not run.is_hidden else state
         elif words := words_of(block):
-            state = _asked(state, entry, words)
+            state = _after_text(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=noticed(state.processes, text_of(block)))
     return state
@@ -90,7 +90,7 @@ _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash
 """How a text begins that a client writes in the user's place: Claude Code."""
 
 
-def _asked(state: Progress, entry: Entry, words: str) -> Progress:
+def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     """The state after a text of the user: its goal, unless it only agrees or chooses."""
     words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
@@ -141,19 +141,19 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
     if run.failed or run.kind in {"write", "command", "web"}:
         return None
-    arguments, said = run.call.input, _step(run.call.input)
-    old = next((step for step in before if step.id and step.id == said.id), None)
-    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
+    arguments, update = run.call.input, _step(run.call.input)
+    old = next((step for step in before if step.id and step.id == update.id), None)
+    created = _CREATED.search(run.text[:200]) if run.kind == "other" and update.text else None
     if lists := [rows for value in arguments.values() if (rows := _rows(value))]:
         earlier = before if arguments.get("merge") is True else ()
         steps = [*{step.id or step.text: step for step in (*earlier, *lists[0])}.values()]
-    elif old and (said.text or _meaning(said.status)):
-        status = said.status if _meaning(said.status) else old.status
-        new = replace(old, text=said.text or old.text, status=status)
+    elif old and (update.text or _meaning(update.status)):
+        status = update.status if _meaning(update.status) else old.status
+        new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
     elif created:
         is_over = all(_meaning(step.status) == DONE for step in before)
-        new = replace(said, id=created[1], status=said.status or "pending")
+        new = replace(update, id=created[1], status=update.status or "pending")
         steps = [*(() if is_over else before), new]
     else:
         return None
@@ -169,9 +169,9 @@ def is_plan(run: Run) -> bool:
 
 def _rows(value: Any) -> list[Step]:
     """The steps that an argument lists: objects with a text and a state."""
-    given = cast("list[Any]", value) if isinstance(value, list) else []
-    rows = [_step(cast("dict[str, Any]", row)) for row in given if isinstance(row, dict)]
-    is_list = len(rows) == len(given) and all(row.text and row.status for row in rows)
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    rows = [_step(cast("dict[str, Any]", row)) for row in items if isinstance(row, dict)]
+    is_list = len(rows) == len(items) and all(row.text and row.status for row in rows)
     return rows if is_list and any(_meaning(row.status) for row in rows) else []
 
 
@@ -180,12 +180,12 @@ def _step(row: Mapping[str, Any]) -> Step:
     texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
     status = next((v for key in _STATUS_KEYS if isinstance(v := row.get(key), str)), "")
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
-    given = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
-    said = status or {True: "completed", False: "pending", None: ""}[flag]
+    identity = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
+    status = status or {True: "completed", False: "pending", None: ""}[flag]
     return Step(
         text=one_line(next(texts, ""), STEP_CHARACTERS),
-        status=one_line(said, 20),
-        id=one_line(str(given).lstrip("#"), 40),
+        status=one_line(status, 20),
+        id=one_line(str(identity).lstrip("#"), 40),
     )
 
 
@@ -208,9 +208,9 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
-            moved = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
-            how = moved.how if moved and moved.how in WHOLE else edit.how
-            changes[edit.path] = replace(moved or old, path=edit.path, how=how, seen=run.version)
+            source = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
+            how = source.how if source and source.how in WHOLE else edit.how
+            changes[edit.path] = replace(source or old, path=edit.path, how=how, seen=run.version)
             continue
         is_own = old.how in WHOLE and edit.how == "deleted"
         if not (is_own or edit.how == "restored" or edit.path.startswith(SCRATCH)):
@@ -231,13 +231,13 @@ def _path_among(file: str, paths: Iterable[str]) -> str:
 def _by_arguments(run: Run) -> Iterator[FileChange]:
     """The changes that a call's arguments show, each with what it replaced in its most telling line."""
     is_patch = "*** Begin Patch" in str(run.call.input)
-    made = "created" if "created" in run.text[:200].lower() else "written"
+    verb = "created" if "created" in run.text[:200].lower() else "written"
     for edit in edits_of(run):
         new = edit.new or ""
         if edit.old is not None or edit.is_added:
             yield FileChange(path=edit.file, line=_difference(edit.old or "", new))
         else:
-            how = made if re.search(r"\w", new) or not is_patch else "deleted"
+            how = verb if re.search(r"\w", new) or not is_patch else "deleted"
             yield FileChange(path=edit.file, how=how)
 
 
@@ -357,9 +357,9 @@ _FAILED: Final = tuple(
 
 def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
-    told, tests = _telling_commands(run), outcome(run.text)
-    checking = [c for c in told if suite_of(c)] or (told[-1:] if tests or run.failed else [])
-    command = _one_command(checking or told)
+    telling, tests = _telling_commands(run), outcome(run.text)
+    checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
+    command = _one_command(checking or telling)
     left = [
         old
         for old in before
@@ -371,8 +371,7 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         left.append(CheckRecord(command=command, result=result, seen=run.version))
     checks = [check for check in left if _suites(check.command)]
     errors = [check for check in left if check not in checks]
-    kept = [*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]]
-    return sorted(kept, key=lambda check: check.seen)
+    return sorted([*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]], key=lambda check: check.seen)
 
 
 def _telling_commands(run: Run) -> Sequence[Command]:
@@ -456,10 +455,10 @@ def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
 def failing_in(text: str) -> list[str]:
     """The tests that failed, as an output names them."""
     for form in _FAILED:
-        found = (name for part in searched(text) for name in form.findall(part))
-        if named := list(dict.fromkeys(one_line(name, 100) for name in found)):
-            left = len(named) - FAILING_MAX
-            return [*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
+        names = (name for part in searched(text) for name in form.findall(part))
+        if tests := list(dict.fromkeys(one_line(name, 100) for name in names)):
+            left = len(tests) - FAILING_MAX
+            return [*tests[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
     return []
 
 
@@ -482,11 +481,11 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
     """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
     that sees it exit is a run of the command that started it."""
     left, names, started = list(before), run.names, STARTED.search(run.head)
-    if asked := next((each for each in before if each.id and each.id in names), None):
+    if process := next((each for each in before if each.id and each.id in names), None):
         if started or not _EXITED.search(run.head):
             return left, attrs.evolve(run, kind="command", commands=())
-        left.remove(asked)
-        return left, run.of(CommandLine(asked.command))
+        left.remove(process)
+        return left, run.of(CommandLine(process.command))
     if started and run.commands:
         left.append(Process(command=_one_command(run.commands), id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
@@ -525,29 +524,29 @@ _PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit
 
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
-    told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    if not told:
+    commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
+    if not commands:
         return old
-    verbs = {word for c in told for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
-    options = {word for c in told for word in c.words[2:]}
+    verbs = {word for c in commands for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
+    options = {word for c in commands for word in c.words[2:]}
     text = run.text[:40_000]
-    made = COMMITTED.findall(text)
-    for command in () if run.failed else told:
+    records = COMMITTED.findall(text)
+    for command in () if run.failed else commands:
         if command.words[1:2] == ("reset",):
             old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
-    if not run.failed and not made and ("rebase" in verbs or "--amend" in options):
+    if not run.failed and not records and ("rebase" in verbs or "--amend" in options):
         # Their ids are others now, which a log may tell.
         old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
-    for branch, number, subject in made:
-        known = old.commits[: -1 if "--amend" in options else None]
-        commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
+    for branch, number, subject in records:
+        earlier = old.commits[: -1 if "--amend" in options else None]
+        commits = [commit for commit in earlier if commit.subject != one_line(subject, 100)]
         new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
     if run.failed:
         return old
     if _lists_newest(run.commands):
-        found, seen = _LOGGED.findall(text), run.version
-        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
+        matches, seen = _LOGGED.findall(text), run.version
+        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in matches]
         old = replace(old, commits=_in_log(old.commits, logged))
     names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else ()
     if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
@@ -556,7 +555,7 @@ def git_after(old: Repository, run: Run) -> Repository:
         old = replace(old, branch=one_line(names[-1], 80))
     if "push" in verbs and (pushed := _PUSHED.findall(text)):
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if any(_PULLED.match(" ".join(command.words)) for command in told):
+    if any(_PULLED.match(" ".join(command.words)) for command in commands):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old
@@ -595,13 +594,13 @@ def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Com
 def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
     """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
     HEAD. What it does not list is gone, unless it ends there and the missing commits are older."""
-    subjects, known = [c.subject for c in logged], {c.subject: c.seen for c in commits}
+    subjects, versions = [c.subject for c in logged], {c.subject: c.seen for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
         return (*commits, *logged[:1])[-COMMITS_MAX:]
     last = subjects.index(commits[first].subject) + 1
     older = commits[:first] if last == len(logged) else ()
-    newer = (replace(c, seen=known.get(c.subject, c.seen)) for c in logged[:last][::-1])
+    newer = (replace(c, seen=versions.get(c.subject, c.seen)) for c in logged[:last][::-1])
     return (*older, *newer)[-COMMITS_MAX:]
 
 
@@ -644,8 +643,8 @@ def text(progress: Progress) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    found = [f"- {line}" for line in lines]
-    return "\n".join([title, *found]) if found else ""
+    items = [f"- {line}" for line in lines]
+    return "\n".join([title, *items]) if items else ""
 
 
 def _at(version: int) -> str:
@@ -658,8 +657,8 @@ def _steps(progress: Progress) -> str:
     done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == DONE]
     left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != DONE]
     later = ", before the newest request" if progress.goal_seen > progress.steps_seen else ""
-    said = [f"done: {'; '.join(done)}"] if done else []
-    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [*said, *left])
+    head = [f"done: {'; '.join(done)}"] if done else []
+    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [*head, *left])
 
 
 def _changes(progress: Progress) -> str:
@@ -711,26 +710,27 @@ known than that they were changed, a third as many."""
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
     """The state, of which as much is shown as fits into `tokens_max`: what is oldest gives way."""
-    kept = _smaller(progress, _MOST[0])
-    steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
+    progress = _smaller(progress, _MOST[0])
+    steps = (replace(progress, fewer=step) for step in range(len(_MOST)))
     fitting = (state for state in steps if count(text(state)) <= tokens_max)
-    return next(fitting, replace(kept, fewer=len(_MOST)))
+    return next(fitting, replace(progress, fewer=len(_MOST)))
 
 
 def _smaller(progress: Progress, most: int) -> Progress:
     """The state with at most so many files, steps, ...: the newest, and of the steps those that are left."""
     if not most:
-        told = progress
-        return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
+        return Progress(
+            goal=progress.goal, goal_turn=progress.goal_turn, goal_seen=progress.goal_seen
+        )
     plain = [change for change in progress.changes if is_plain(change)]
     gone = plain[: max(len(plain) - most // 3, 0)]
-    kept = [change for change in progress.changes if change not in gone][-most:]
+    changes = [change for change in progress.changes if change not in gone][-most:]
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(kept),
-        others=progress.others + len(progress.changes) - len(kept),
+        changes=tuple(changes),
+        others=progress.others + len(progress.changes) - len(changes),
         checks=progress.checks[-most:],
         processes=progress.processes[-most:],
         repository=replace(progress.repository, commits=progress.repository.commits[-most:]),

@@ -32,7 +32,7 @@ OPENING: Final = (
     "newer, and holds where they differ."
 )
 STATE: Final = "Where things stand"
-FOUND: Final = "Found and decided"
+FINDINGS: Final = "Found and decided"
 WORKING: Final = "Working set: files as they were when this was written"
 DONE: Final = "What was done"
 DROPPED: Final = "Dropped without a summary"
@@ -50,8 +50,8 @@ def format_summary(block: RangeSummary) -> str:
 def _folded(block: RangeSummary) -> str:
     """What the page covers, on one line: the turns by name, if the log says them, and counts."""
     whole = " to ".join(dict.fromkeys(block.turn_range))
-    begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
-    turns, digest = ", ".join(filter(None, (whole, begun))), block.digest
+    beginning = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
+    turns, digest = ", ".join(filter(None, (whole, beginning))), block.digest
     counts = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     covered = f"{turns}: {counts}" if turns else counts
     return f"Folded so far: {covered}, in {digest.compactions} compactions."
@@ -67,7 +67,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of how things stand, what was found and what was done, in order."""
     yield STATE, state_text(digest.progress)
-    yield FOUND, text_of_findings(digest.findings)
+    yield FINDINGS, text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions(digest.actions)
 

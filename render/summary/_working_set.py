@@ -39,7 +39,7 @@ from typing import Final, NamedTuple, TypeAlias
 import attrs
 
 from blocks import Region, label_of, text_of
-from render.summary._calls import Row, Run, Stretch, edits_of, joined, view_of, without_number
+from render.summary._calls import FileRow, Run, Stretch, edits_of, joined, view_of, without_number
 from render.summary._shell import Edit, folder_of
 from render.view._view import Entry
 
@@ -61,30 +61,30 @@ class Copy:
     doubt: int = 0
     """Version of the last call that may have changed the file; what was seen before may differ from it."""
 
-    def show(self, view: Sequence[Stretch], asked: int) -> None:
-        """Add the lines of a view that was asked for at version `asked`."""
-        if asked < self.changed:
+    def show(self, view: Sequence[Stretch], version: int) -> None:
+        """Add the lines of a view that was asked for at this version."""
+        if version < self.changed:
             return  # it may be older than the change
         new = {number: row for stretch in view for number, row in stretch.numbered()}
-        known = {number: row for stretch in self.stretches for number, row in stretch.numbered()}
-        if any(known[n].text.rstrip() != new[n].text.rstrip() for n in known.keys() & new.keys()):
-            self.stretches, known = [], {}
+        rows = {number: row for stretch in self.stretches for number, row in stretch.numbered()}
+        if any(rows[n].text.rstrip() != new[n].text.rstrip() for n in rows.keys() & new.keys()):
+            self.stretches, rows = [], {}
         for number, row in new.items():
-            before = known.get(number, row)
+            before = rows.get(number, row)
             newest = max(row, before, key=attrgetter("seen"))
-            known[number] = newest._replace(edited=max(before.edited, row.edited))
-        shown = {row.text for stretch in view for row in stretch.rows if _is_telling(row.text)}
+            rows[number] = newest._replace(edited=max(before.edited, row.edited))
+        texts = {row.text for stretch in view for row in stretch.rows if _is_telling(row.text)}
         loose = [each for each in self.stretches if not each.line]
-        loose = [each for each in loose if shown.isdisjoint(row.text for row in each.rows)]
+        loose = [each for each in loose if texts.isdisjoint(row.text for row in each.rows)]
         self.stretches = [
-            *joined(sorted(known.items())),
+            *joined(sorted(rows.items())),
             *loose,
             *(each for each in view if not each.line),
         ]
 
     def change(self, edit: Edit, called: int, done: int) -> None:
         """Apply a change whose call has one version and whose result, that it succeeded, another."""
-        self.changed, mark = done, Row("", called, done)
+        self.changed, mark = done, FileRow("", called, done)
         if edit.new is None or edit.is_all:  # which lines it has now is not known
             self.stretches = []
         elif edit.is_added:
@@ -95,20 +95,20 @@ class Copy:
             self._replace(edit.old, edit.new, edit, mark)
         self.stretches = [each for each in self.stretches if each.rows]
 
-    def _replace(self, old: str, new: str, edit: Edit, mark: Row) -> None:
+    def _replace(self, old: str, new: str, edit: Edit, mark: FileRow) -> None:
         is_removal = not new and not edit.is_lines and not old.endswith("\n")
         if is_ended := old.endswith("\n") and new.endswith("\n") and not edit.is_lines:
             old, new = old[:-1], new[:-1]
-        places = [(each, place) for each in self.stretches for place in _places(each, old, edit)]
-        places = [(each, place) for each, place in places if not (is_ended and place.after)]
+        matches = [(each, match) for each in self.stretches for match in _matches(each, old, edit)]
+        matches = [(each, match) for each, match in matches if not (is_ended and match.after)]
         is_certain = not edit.is_lines or any(map(_is_telling, old.split("\n")))
-        if len(places) > 1 or (places and not is_certain):
-            self.stretches, places = [], []  # which one it was is not known
-        found, place = places[0] if places else (Stretch(0, []), None)
+        if len(matches) > 1 or (matches and not is_certain):
+            self.stretches, matches = [], []  # which one it was is not known
+        target, match = matches[0] if matches else (Stretch(0, []), None)
         for stretch in self.stretches:
-            if stretch is not found:
+            if stretch is not target:
                 _trim(stretch, old)
-        if place is None:
+        if match is None:
             if is_removal or new.count("\n") != old.count("\n"):
                 self._move(0, None)
             texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]  # the whole lines
@@ -116,18 +116,18 @@ class Copy:
                 self.stretches.append(_stretch_of(0, texts, mark))
             return
         line, rows = (
-            found.line and found.line + place.last,
-            _rows_instead(found, place, new, edit, mark),
+            target.line and target.line + match.last,
+            _new_rows(target, match, new, edit, mark),
         )
-        if is_removal and not place.after:  # with the line end, or without: tools differ
+        if is_removal and not match.after:  # with the line end, or without: tools differ
             self._move(line, None)
-            rest = found.rows[place.last + 1 + bool(place.before) :]
+            rest = target.rows[match.last + 1 + bool(match.before) :]
             self.stretches.append(Stretch(0, rest))
-            del found.rows[place.first :]
+            del target.rows[match.first :]
             return
-        if moved := len(rows) - (place.last - place.first + 1):
-            self._move(line, moved if line else None)
-        found.rows[place.first : place.last + 1] = rows
+        if growth := len(rows) - (match.last - match.first + 1):
+            self._move(line, growth if line else None)
+        target.rows[match.first : match.last + 1] = rows
 
     def _move(self, line: int, lines: int | None) -> None:
         """Move the numbers behind a line by so many lines; None: by an unknown number."""
@@ -148,7 +148,7 @@ def _trim(stretch: Stretch, old: str) -> None:
     stretch.line += before if stretch.line else 0
 
 
-def _stretch_of(line: int, texts: Iterable[str], mark: Row) -> Stretch:
+def _stretch_of(line: int, texts: Iterable[str], mark: FileRow) -> Stretch:
     return Stretch(line, [mark._replace(text=text) for text in texts])
 
 
@@ -160,7 +160,7 @@ def _is_telling(text: str) -> bool:
     return len(text.strip()) >= _TELLING
 
 
-class _Place(NamedTuple):
+class _Match(NamedTuple):
     """Where a text stands in a stretch: the rows that contain it, and the rest of the first and the last of them."""
 
     first: int
@@ -169,7 +169,7 @@ class _Place(NamedTuple):
     after: str = ""
 
 
-def _places(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Place]:
+def _matches(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Match]:
     """The places in a stretch at which the old text stands; lines of a patch with any white space around them."""
     if not old.strip():
         return
@@ -178,21 +178,21 @@ def _places(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Place]:
         texts = [row.text.strip() for row in stretch.rows]
         for first in range(len(texts) - len(wanted) + 1):
             if texts[first] == wanted[0] and texts[first : first + len(wanted)] == wanted:
-                yield _Place(first, first + len(wanted) - 1)
+                yield _Match(first, first + len(wanted) - 1)
         return
     text, start = f"{stretch.text}\n", 0
     while (start := text.find(old, start, -1)) >= 0:
         first, line = text.count("\n", 0, start), text.rfind("\n", 0, start) + 1
         last, end = first + old.count("\n"), start + len(old)
-        yield _Place(first, last, text[line:start], text[end : text.find("\n", end)])
+        yield _Match(first, last, text[line:start], text[end : text.find("\n", end)])
         start = end
 
 
-def _rows_instead(stretch: Stretch, place: _Place, new: str, edit: Edit, mark: Row) -> list[Row]:
-    """The rows instead of those at a place."""
-    text = f"{place.before}{new}{place.after}"
+def _new_rows(stretch: Stretch, at: _Match, new: str, edit: Edit, mark: FileRow) -> list[FileRow]:
+    """The rows instead of those at a match."""
+    text = f"{at.before}{new}{at.after}"
     rows = _stretch_of(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
-    for end, rest, number in (0, place.before, place.first), (-1, place.after, place.last):
+    for end, rest, number in (0, at.before, at.first), (-1, at.after, at.last):
         _, seen, _, sources = stretch.rows[number]
         if rest:
             rows[end] = rows[end]._replace(sources=(*rows[end].sources, seen, *sources))
@@ -234,7 +234,7 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy, stretches = _copy_of(file, copies), list[Stretch]()
         for region in regions:
             history = region.seen, region.edited, region.sources
-            rows = [Row(text, *history) for text in region.text.split("\n")]
+            rows = [FileRow(text, *history) for text in region.text.split("\n")]
             if region.joins and stretches:
                 stretches[-1].rows += rows
             else:
@@ -245,7 +245,7 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
 
 def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
     """Follow one call with its result; `folder` is the one that a call named last."""
-    is_known, called = not (run.is_error or run.is_hidden), run.asked.version
+    is_known, called = not (run.is_error or run.is_hidden), run.entry.version
     if run.kind not in {"read", "search", "web"}:  # these change no file
         failed = run.is_error and run.kind != "command"
         edits = [] if failed else list(edits_of(run))
@@ -281,8 +281,8 @@ _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|
 def _is_within(name: str, command: str) -> bool:
     """Whether a command names a folder of the file, or a pattern that matches it."""
     words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
-    named = [word for word in words if re.search(r"\w", word)]
-    patterns = (f"*/{word}{end}" for word in named for end in ("", "/*"))
+    names = [word for word in words if re.search(r"\w", word)]
+    patterns = (f"*/{word}{end}" for word in names for end in ("", "/*"))
     return any(fnmatchcase(f"/{name}", pattern) for pattern in patterns)
 
 
@@ -330,10 +330,10 @@ def working_set(
     for _ in range(TRIES):
         sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in rows)
         rows = rows[: sum(size <= characters for size in sizes)]
-        chosen = tuple(_regions(copies, rows))
-        tokens = count(working_text(chosen)) if chosen else 0
+        regions = tuple(_regions(copies, rows))
+        tokens = count(working_text(regions)) if regions else 0
         if tokens <= tokens_max:
-            return chosen
+            return regions
         characters = int(characters * tokens_max / tokens * SLACK)
     return ()
 
@@ -352,8 +352,8 @@ def working_text(regions: Iterable[Region]) -> str:
         width = max(len(str(region.line + region.text.count("\n"))) for region in those)
         parts.append(f"### {file}")
         for region in those:
-            lines, joined = region.text.split("\n"), region.joins or region.line == after
-            if after >= 0 and not joined:
+            lines, is_joined = region.text.split("\n"), region.joins or region.line == after
+            if after >= 0 and not is_joined:
                 parts.append("…")
             if region.doubt and region.doubt != doubt:
                 parts.append(f"(may have changed since: [{label_of(region.doubt)}])")
@@ -400,10 +400,10 @@ class Candidate(NamedTuple):
     file: str
     stretch: int
     place: int
-    row: Row
+    row: FileRow
 
 
-def _is_shown(row: Row, visible: VisibleLines) -> bool:
+def _is_shown(row: FileRow, visible: VisibleLines) -> bool:
     lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
     return all(each is None or row.text in each for each in lines)
 
@@ -417,22 +417,22 @@ def ranked(
     """The rows that a next edit most likely touches, most useful first: not those that the request shows anyway
     (`visible`), nor those not seen since version `oldest`. `wanted` are names that the work is about."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    known = list[tuple[int, Candidate]]()
+    by_age = list[tuple[int, Candidate]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
-        named = _named(wanted, copy)
+        hits = _hits(wanted, copy)
         for number, stretch in enumerate(copy.stretches):
             changed = _around([row.edited for row in stretch.rows])
-            near = _around(named[number])
+            near = _around(hits[number])
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
                 is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
                 age = age // OLDER if near[index] else age * OLDER if is_overview else age
-                known.append((min(age, now - edited), Candidate(name, number, index, row)))
-    return [candidate for _, candidate in sorted(known, key=itemgetter(0))]
+                by_age.append((min(age, now - edited), Candidate(name, number, index, row)))
+    return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
 
 
 def is_scratch(name: str, copy: Copy) -> bool:
@@ -442,7 +442,7 @@ def is_scratch(name: str, copy: Copy) -> bool:
     return name.endswith(PATCHES) or (len(histories) == 1 and next(iter(histories))[1] > 0)
 
 
-def _rows(copy: Copy) -> Iterator[Row]:
+def _rows(copy: Copy) -> Iterator[FileRow]:
     return (row for stretch in copy.stretches for row in stretch.rows)
 
 
@@ -452,19 +452,19 @@ def _around(marks: Sequence[int]) -> list[int]:
     return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
 
 
-def _named(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
+def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
     """For each row of each stretch, whether it has a wanted name that leads to few places of the file."""
-    found = [[wanted.intersection(_NAME.findall(r.text)) for r in s.rows] for s in copy.stretches]
-    lines = Counter(name for rows in found for names in rows for name in names)
+    matches = [[wanted.intersection(_NAME.findall(r.text)) for r in s.rows] for s in copy.stretches]
+    lines = Counter(name for rows in matches for names in rows for name in names)
     few = {name for name, number in lines.items() if number <= WANTED_LINES}
-    return [[not few.isdisjoint(names) for names in rows] for rows in found]
+    return [[not few.isdisjoint(names) for names in rows] for rows in matches]
 
 
-def _regions(copies: Mapping[str, Copy], chosen: Sequence[Candidate]) -> Iterator[Region]:
+def _regions(copies: Mapping[str, Copy], rows: Sequence[Candidate]) -> Iterator[Region]:
     """The chosen rows as regions, the file that was seen last first."""
     newest = dict[str, int]()
     places: dict[tuple[str, int], list[int]] = {}
-    for file, number, place, row in chosen:
+    for file, number, place, row in rows:
         newest[file] = max(newest.get(file, 0), row.seen)
         places.setdefault((file, number), []).append(place)
     for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):

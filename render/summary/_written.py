@@ -135,8 +135,8 @@ def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
         entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
         lines += [f"{kind.name}:"] if entries else []
         for name, entry in entries:
-            shown = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
-            lines.append(f"{'  ' * ('.' in name)}{name} [{count(shown)}]. {shown}")
+            line = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
+            lines.append(f"{'  ' * ('.' in name)}{name} [{count(line)}]. {line}")
     return "\n".join(lines)
 
 
@@ -224,9 +224,9 @@ class _Pages:
             elif entry and name.startswith(letter) and "." not in name:
                 yield entry
 
-    def named(self, given: Any) -> Iterator[tuple[str, Item, Mapping[str, Any]]]:
+    def references(self, value: Any) -> Iterator[tuple[str, Item, Mapping[str, Any]]]:
         """The objects in a list that name an entry by its id, which may stand for such an object, and these entries."""
-        for each in _many(given):
+        for each in _many(value):
             fields = cast("Mapping[str, Any]", each if isinstance(each, dict) else {"id": each})
             name = str(fields.get("id"))[:40]
             key = re.sub(r"\A\W+|\W+\Z", "", name).lower()
@@ -238,15 +238,15 @@ class _Pages:
     def say(self, update: Mapping[str, Any]) -> None:
         """Take over the texts; the goal is never emptied."""
         for field, (name, _) in _TEXTS.items():
-            given = update.get(field) if update.get(name) is None else update[name]
-            text = _text(given)
-            if text or (given is not None and field != "task"):
+            value = update.get(field) if update.get(name) is None else update[name]
+            text = _text(value)
+            if text or (value is not None and field != "task"):
                 self.uses += bool(text)
                 self.texts[field] = text
 
-    def change(self, name: str, old: Item, given: Mapping[str, Any]) -> None:
+    def change(self, name: str, old: Item, update: Mapping[str, Any]) -> None:
         """Take over the fields that differ; of a list, `add` has further items."""
-        fields = {key: value for key, value in given.items() if key != "id"}
+        fields = {key: value for key, value in update.items() if key != "id"}
         more = _texts(fields.pop("add", [])) if name[0] == _KINDS["lists"].letter else ()
         if "." in name:
             entry: Item | None = _text(next(iter(fields.values()), ""))
@@ -254,7 +254,7 @@ class _Pages:
             kind = next(each for each in _KINDS.values() if each.letter == name[0])
             entry = _entry(kind, fields, old)
         if not (entry or more):
-            self.notices.append(f"{given['id']}: nothing in it to change")
+            self.notices.append(f"{update['id']}: nothing in it to change")
             return
         self.uses += 1
         if "items" in fields:
@@ -263,24 +263,24 @@ class _Pages:
         for item in more:
             self.append(f"{name.partition('.')[0]}.", item)
 
-    def close(self, name: str, old: Item, given: Mapping[str, Any]) -> None:
+    def close(self, name: str, old: Item, update: Mapping[str, Any]) -> None:
         """Take away an entry, or say what came of it."""
         self.uses += 1
-        outcome = _text(given.get("outcome") or given.get("resolution") or given.get("reason"))
+        outcome = _text(update.get("outcome") or update.get("resolution") or update.get("reason"))
         self.entries[name] = None
         if isinstance(old, OpenItem) and outcome:
-            what = _text(given.get("what")) or old.item
+            what = _text(update.get("what")) or old.item
             work = Work(component=what, action=DONE, description=outcome)
             self.append(_KINDS["completed"].letter, work)
         elif isinstance(old, ErrorRecord) and outcome and not old.resolution:
             self.entries[name] = structs.replace(old, resolution=outcome)
 
-    def add(self, kind: _Kind, given: Any, name: str) -> None:
+    def add(self, kind: _Kind, value: Any, name: str) -> None:
         """Add the entries that are given for a list."""
-        if not isinstance(given, list | str | dict | None):
+        if not isinstance(value, list | str | dict | None):
             self.notices.append(f"`{name}` is no list")
             return
-        for each in _many(given):
+        for each in _many(value):
             entry = _entry(kind, each)
             if entry is None:
                 self.notices.append(f"`{name}`: an entry without content")
@@ -299,9 +299,9 @@ def updated(
     """
     pages = _Pages.of(before)
     pages.say(update)
-    for each in pages.named(update.get("change")):
+    for each in pages.references(update.get("change")):
         pages.change(*each)
-    for each in pages.named(update.get("close")):
+    for each in pages.references(update.get("close")):
         pages.close(*each)
     inside = update.get("add")
     added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
@@ -326,13 +326,13 @@ def updated(
 # One entry.
 
 
-def _entry(kind: _Kind, given: Any, old: Item | None = None) -> Item | None:
+def _entry(kind: _Kind, item: Any, old: Item | None = None) -> Item | None:
     """The entry that a model describes, by a text or an object; fields that it does not name are those of `old`. None: it
     says nothing."""
     main = next(iter(kind.fields))
-    fields = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {main: given}
-    known = {name: fields.get(name, fields.get(target)) for name, target in kind.fields.items()}
-    values = {name: value for name, value in known.items() if value is not None}
+    fields = cast("Mapping[str, Any]", item) if isinstance(item, dict) else {main: item}
+    pairs = ((name, fields.get(name, fields.get(target))) for name, target in kind.fields.items())
+    values = {name: value for name, value in pairs if value is not None}
     if not values and old is None and len(fields) == 1:  # under whatever name
         values = {main: next(iter(fields.values()))}
     if kind.type is str:
@@ -365,35 +365,35 @@ def _parts(text: str, kind: _Kind) -> dict[str, str]:
     return {name: part for name, part in parts.items() if part}
 
 
-def _value(name: str, given: Any) -> Any:
+def _value(name: str, value: Any) -> Any:
     if name == "priority":
-        return given if given in _PRIORITIES else "medium"
-    return _texts(given) if name == "items" else _text(given)
+        return value if value in _PRIORITIES else "medium"
+    return _texts(value) if name == "items" else _text(value)
 
 
-def _many(given: Any) -> list[Any]:
+def _many(value: Any) -> list[Any]:
     """What a model gave, as a list."""
-    return cast("list[Any]", given) if isinstance(given, list) else [given] * (given is not None)
+    return cast("list[Any]", value) if isinstance(value, list) else [value] * (value is not None)
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    return tuple(text for text in map(_text, _many(given)) if text)
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(text for text in map(_text, _many(value)) if text)
 
 
-def _text(given: Any) -> str:
+def _text(value: Any) -> str:
     """What a model gave, as one text."""
-    match given:
+    match value:
         case None:
             return ""
         case str():
-            return given.strip()
+            return value.strip()
         case list():
-            return "; ".join(filter(None, map(_text, cast("list[Any]", given))))
+            return "; ".join(filter(None, map(_text, cast("list[Any]", value))))
         case dict():
-            pairs = cast("dict[str, Any]", given).items()
-            return "; ".join(f"{name}: {_text(value)}" for name, value in pairs)
+            pairs = cast("dict[str, Any]", value).items()
+            return "; ".join(f"{name}: {_text(each)}" for name, each in pairs)
         case _:
-            return str(given)
+            return str(value)
 
 
 # The room: two limits in tokens, to which texts and entries are cut.
@@ -435,14 +435,14 @@ class SummaryRoom:
 
     def first(self, items: Iterable[Item], tokens_max: int, each_max: int) -> tuple[Item, ...]:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
-        kept: list[Item] = []
+        fitting: list[Item] = []
         for item in items:
             short = item if self.size(item) <= each_max else self.cut(item, each_max)
             tokens_max -= self.size(short)
             if tokens_max < 0:
                 break
-            kept.append(short)
-        return tuple(kept)
+            fitting.append(short)
+        return tuple(fitting)
 
     def cut(self, item: Item, tokens_max: int) -> Item:
         """The entry in at most `tokens_max`, its longest texts cut; of a list the last items, behind a gap."""
@@ -563,10 +563,10 @@ def _fitted(
     summary: StructuredSummary, room: SummaryRoom, before: StructuredSummary
 ) -> StructuredSummary:
     """The summary with its history reduced to its room; what `before` has as well goes before the like that is new."""
-    known = set(_entries(_concise(before, room)))
-    summary = _briefer(summary, room, known)
+    older = set(_entries(_concise(before, room)))
+    summary = _briefer(summary, room, older)
     for names in (FORCED_OUT, HELD):
-        for old in (known, None):
+        for old in (older, None):
             for name in names:
                 summary = _fewer(summary, name, room, old)
     for name in ("plan", "state"):
@@ -584,30 +584,30 @@ def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
     return room.count(report_history(summary)) - room.history
 
 
-def _briefer(summary: StructuredSummary, room: SummaryRoom, known: set[Item]) -> StructuredSummary:
-    """The summary with completed work that is known made shorter until it fits, the oldest first."""
+def _briefer(summary: StructuredSummary, room: SummaryRoom, older: set[Item]) -> StructuredSummary:
+    """The summary with completed work that is in `older` made shorter until it fits, the oldest first."""
     over, brief, works = _excess(summary, room), int(BRIEF_SHARE * room.history), list[Item]()
     for work in summary.completed:
         size, short = room.size(work), work
-        if over > 0 and size > brief and work in known:
+        if over > 0 and size > brief and work in older:
             short = cast("Work", room.cut(work, max(size - over, brief)))
             over -= size - room.size(short)
-            known.add(short)
+            older.add(short)
         works.append(short)
     return structs.replace(summary, completed=tuple(works))
 
 
 def _fewer(
-    summary: StructuredSummary, name: str, room: SummaryRoom, known: set[Item] | None
+    summary: StructuredSummary, name: str, room: SummaryRoom, older: set[Item] | None
 ) -> StructuredSummary:
-    """The summary with entries of a list removed until it fits, only `known` ones if they are given: the oldest ones, or
+    """The summary with entries of a list removed until it fits, only those in `older` if it is given: the oldest ones, or
     the newest of what was carried. The last of them is only cut if half of it fits."""
     field = "errors" if name == "resolved" else name
     is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
     while (over := _excess(summary, room)) > 0:
         items: list[Item] = [*getattr(summary, field)]
         left: list[Item | None] = [*items]
-        going = [n for n, item in enumerate(items) if known is None or item in known]
+        going = [n for n, item in enumerate(items) if older is None or item in older]
         if name == "resolved":
             going = [n for n in going if summary.errors[n].resolution]
         if not going:
@@ -617,8 +617,8 @@ def _fewer(
             short = room.cut(items[n], size - over) if size >= 2 * over and not is_newest else None
             left[n] = short = short if short and room.size(short) < size else None
             over -= size - (room.size(short) if short else 0)
-            if short and known is not None:
-                known.add(short)
+            if short and older is not None:
+                older.add(short)
             if over <= 0:
                 break
         summary = structs.replace(summary, **{field: tuple(filter(None, left))})
@@ -640,11 +640,11 @@ def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) 
     lists: dict[str, Any] = {}
     for name, share in LASTING.items():
         first = own if name == "constraints" else ()
-        left, kept = int(share * room.history), dict[tuple[str, ...], Item]()
+        left, by_wording = int(share * room.history), dict[tuple[str, ...], Item]()
         for item in (*first, *getattr(old, name), *getattr(new, name)):
-            if (wording := _wording(item)) not in kept and (size := room.size(item)) <= left:
-                kept[wording], left = item, left - size
-        lists[name] = tuple(kept.values())
+            if (wording := _wording(item)) not in by_wording and (size := room.size(item)) <= left:
+                by_wording[wording], left = item, left - size
+        lists[name] = tuple(by_wording.values())
     return {**lists, "quoted": sum(item in own for item in lists["constraints"])}
 
 

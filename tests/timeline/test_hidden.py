@@ -69,7 +69,7 @@ def _is_a_secret(text: str) -> bool:
 def quoting(request: SummaryRequest) -> Summary:
     """A summariser that quotes all that it is given, cut at the front, at the end, and as JSON."""
     fold = request.range
-    said = [said_by(entry.block) for entry in (*fold.folded, *fold.kept)][-12:]
+    said = [said_by(entry.block) for entry in (*fold.folded, *fold.tail)][-12:]
     return Summary(
         summary=StructuredSummary(
             facts=tuple(f"It says …{each[len(each) // 3 :]}" for each in said),

@@ -417,7 +417,7 @@ def _content(fold: FoldRange | None) -> list[Any]:
     """What a range says; entries that it cuts are objects of its own."""
     if fold is None:
         return []
-    kept = [(entry.version, entry.replacement) for entry in fold.kept]
+    kept = [(entry.version, entry.replacement) for entry in fold.tail]
     return [
         fold.start,
         fold.cut,

@@ -56,7 +56,7 @@ def test_a_cut_inside_a_turn_says_which() -> None:
     fold = range_of(view, context(), 0.0)
     assert fold.is_split
     assert fold.is_split
-    assert fold.kept[0].block.turn == "t9"
+    assert fold.tail[0].block.turn == "t9"
     after = compacted(view, context())
     assert after.compaction
     assert after.compaction.event.summary.split_turn_id == "t9"

@@ -170,16 +170,16 @@ def test_a_proposal_says_what_it_is_told_and_what_it_frees() -> None:
         5  5  500     5  500
         """
     ).ground(within())
-    (found,) = scope.results()
-    made = scope.clear(found, "x" * 40)
+    (answer,) = scope.results()
+    made = scope.clear(answer, "x" * 40)
     assert made == Proposal(
         action="clear",
-        blocks=(found.result.id,),
+        blocks=(answer.result.id,),
         first=3,
         last=3,
-        turns=(found.result.turn,),
-        tokens_freed=scope.freed_by(found, "x" * 40),
+        turns=(answer.result.turn,),
+        tokens_freed=scope.freed_by(answer, "x" * 40),
         replacement="x" * 40,
     )
-    assert scope.clear(found, "x", "why").reason == "why"
-    assert scope.freed_by(found, "x" * 40) == scope.freed_by(found, "") - 10
+    assert scope.clear(answer, "x", "why").reason == "why"
+    assert scope.freed_by(answer, "x" * 40) == scope.freed_by(answer, "") - 10

@@ -16,7 +16,7 @@ from render import (
 from render.compaction._range import fitting_range, tried_out
 from render.policy._context import PageRoom
 from render.summary._findings import text_of_findings as text
-from render.summary._text import DONE, FOUND, computed_sections
+from render.summary._text import DONE, FINDINGS, computed_sections
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
 from tests._table import for_each
@@ -116,7 +116,7 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
             make.result(f"c{n}", "x", "t1"),
         )
     ]
-    assert room.findings < _page(make.prompt("go", "t1"), *spoken)[FOUND] <= room.report
+    assert room.findings < _page(make.prompt("go", "t1"), *spoken)[FINDINGS] <= room.report
 
 
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:

@@ -28,7 +28,7 @@ def cut_turn(view: View, within: Context, trigger: Any = "forced") -> tuple[str,
     """The turn that is kept from, and whether it is split."""
     fitted = fitting_range(view, within, trigger)
     assert fitted is not None
-    return fitted.range.kept[0].block.turn, fitted.range.is_split
+    return fitted.range.tail[0].block.turn, fitted.range.is_split
 
 
 @for_each(("number", "first"), [(1, "t5"), (2, "t4"), (4, "t2")])

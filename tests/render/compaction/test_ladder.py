@@ -225,10 +225,10 @@ def versions(draft: CompactionDraft) -> int:
 def test_the_verbatim_tail_is_left_alone() -> None:
     view, context = talk(), within("externalize", limit=10_000, keep_ratio=0.3)
     draft = draft_of(view, context)
-    tail = range_before_tail(view, context, "proactive")
-    assert tail
-    assert versions(draft) == tail.cut - 1
-    assert len(tail.kept) >= 6
+    fold = range_before_tail(view, context, "proactive")
+    assert fold
+    assert versions(draft) == fold.cut - 1
+    assert len(fold.tail) >= 6
 
 
 def test_the_tail_may_be_given_in_turns() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from blocks import Envelope
 from render import Place, ToolPolicy
 from render.compaction._ladder_steps import (
-    Found,
+    ToolAnswer,
     placeholder,
 )
 from tests import _builders as make
@@ -23,19 +23,19 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def found(
+def answer(
     text: str = "ok",
     *,
     policy: ToolPolicy = NONE,
     arguments: dict[str, Any] | None = None,
     **envelope: Any,
-) -> Found:
+) -> ToolAnswer:
     asked = make.call("c", "t1", "r", "make_test", **(arguments or {"command": "make  test"}))
-    answer = make.result("c", text, envelope=Envelope(**envelope))
-    view = make.view_of(make.prompt("Go."), asked, answer)
+    result = make.result("c", text, envelope=Envelope(**envelope))
+    view = make.view_of(make.prompt("Go."), asked, result)
     (entry,) = (entry for entry in view.entries if entry.place is Place.RESULT)
-    return Found(
-        group=view.groups[-1], entry=entry, result=answer, call=asked, tokens=0, policy=policy
+    return ToolAnswer(
+        group=view.groups[-1], entry=entry, result=result, call=asked, tokens=0, policy=policy
     )
 
 
@@ -46,16 +46,16 @@ def found(
 def test_durability_is_what_the_tool_declared_unless_the_policy_says_otherwise(
     durability: Any,
 ) -> None:
-    assert found(durability=durability).durability == durability
-    assert found(policy=ToolPolicy(durability=durability)).durability == durability
-    assert found().durability == "anchoring"
+    assert answer(durability=durability).durability == durability
+    assert answer(policy=ToolPolicy(durability=durability)).durability == durability
+    assert answer().durability == "anchoring"
 
 
 def test_sensitivity_is_what_the_tool_declared_unless_the_policy_says_otherwise() -> None:
-    assert found(sensitivity="restricted").sensitivity == "restricted"
+    assert answer(sensitivity="restricted").sensitivity == "restricted"
     public = ToolPolicy(sensitivity="public")
-    assert found(sensitivity="restricted", policy=public).sensitivity == "public"
-    assert found().sensitivity == "internal"
+    assert answer(sensitivity="restricted", policy=public).sensitivity == "public"
+    assert answer().sensitivity == "internal"
 
 
 ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
@@ -75,7 +75,7 @@ ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
 def test_key_fields_are_those_declared_and_those_that_the_policy_wants(
     text: str, wanted: tuple[str, ...], declared: dict[str, Any], kept: dict[str, Any]
 ) -> None:
-    result = found(text, policy=ToolPolicy(key_fields=wanted), key_fields=declared)
+    result = answer(text, policy=ToolPolicy(key_fields=wanted), key_fields=declared)
     assert result.key_fields == kept
 
 
@@ -83,7 +83,7 @@ def test_key_fields_are_those_declared_and_those_that_the_policy_wants(
 
 
 def test_a_placeholder_says_what_was_asked_how_it_ended_and_where_the_rest_is() -> None:
-    one = found("\n  make: no rule \nmore", outcome="failure", key_fields={"exit_code": 2})
+    one = answer("\n  make: no rule \nmore", outcome="failure", key_fields={"exit_code": 2})
     assert placeholder(one, PLENTY, count) == (
         '[cleared: make_test make test; failure; {"exit_code":2}; error: make: no rule; '
         "read back at tc:t1.c.result]"
@@ -102,13 +102,13 @@ def test_a_placeholder_says_what_was_asked_how_it_ended_and_where_the_rest_is() 
 def test_a_placeholder_leaves_out_what_there_is_not(
     envelope: dict[str, Any], arguments: dict[str, Any], text: str
 ) -> None:
-    one = found(**envelope, arguments=arguments)
+    one = answer(**envelope, arguments=arguments)
     assert placeholder(one, PLENTY, count) == f"[cleared: {text}; read back at tc:t1.c.result]"
 
 
 @for_each("text", ["", " \n\t"])
 def test_a_failure_that_says_nothing_has_no_first_line(text: str) -> None:
-    one = found(text, outcome="failure", arguments={"n": 1})
+    one = answer(text, outcome="failure", arguments={"n": 1})
     assert placeholder(one, PLENTY, count) == (
         "[cleared: make_test; failure; read back at tc:t1.c.result]"
     )
@@ -117,7 +117,7 @@ def test_a_failure_that_says_nothing_has_no_first_line(text: str) -> None:
 @for_each(("length", "shown"), [(159, "x" * 159), (160, "x" * 160), (161, "x" * 159 + "…")])
 def test_a_line_of_a_placeholder_has_at_most_160_characters(length: int, shown: str) -> None:
     """Of what the call was for and of an error; one that is cut ends in a sign that says so."""
-    one = found("x" * length, outcome="failure", arguments={"command": "x" * length})
+    one = answer("x" * length, outcome="failure", arguments={"command": "x" * length})
     assert placeholder(one, PLENTY, count) == (
         f"[cleared: make_test {shown}; failure; error: {shown}; read back at tc:t1.c.result]"
     )
@@ -125,7 +125,7 @@ def test_a_line_of_a_placeholder_has_at_most_160_characters(length: int, shown: 
 
 @for_each("fields", [{}, {"id": 7}])
 def test_what_just_fits_is_shown(fields: dict[str, Any]) -> None:
-    one = found(key_fields=fields)
+    one = answer(key_fields=fields)
     whole = placeholder(one, PLENTY, count)
     assert placeholder(one, count(whole), count) == whole
     assert placeholder(one, count(whole) - 1, count) != whole
@@ -134,20 +134,20 @@ def test_what_just_fits_is_shown(fields: dict[str, Any]) -> None:
 def test_fields_of_a_placeholder_have_one_order_whatever_order_they_came_in() -> None:
     given = {"b": {"y": 1, "x": 2}, "a": "é"}
     turned = {"a": "é", "b": {"x": 2, "y": 1}}
-    one, other = (placeholder(found(key_fields=f), PLENTY, count) for f in (given, turned))
+    one, other = (placeholder(answer(key_fields=f), PLENTY, count) for f in (given, turned))
     assert one == other
     assert '{"a":"é","b":{"x":2,"y":1}}' in one
 
 
 def test_the_policy_s_fields_are_in_the_placeholder() -> None:
-    one = found(ORDER, policy=ToolPolicy(key_fields=("order.id",)))
+    one = answer(ORDER, policy=ToolPolicy(key_fields=("order.id",)))
     assert '{"order.id":7}' in placeholder(one, PLENTY, count)
 
 
 def test_what_does_not_fit_goes_the_largest_fields_first_and_the_way_back_never() -> None:
     fields = {"id": 7, "vast": "w " * 50, "small": "w w w"}
     command = {"command": "make " + "x" * 90 + " twice"}
-    one = found("no rule", outcome="failure", key_fields=fields, arguments=command)
+    one = answer("no rule", outcome="failure", key_fields=fields, arguments=command)
     shrinking: list[str] = []
     for tokens_max in range(PLENTY, -1, -1):
         text = placeholder(one, tokens_max, len)
@@ -180,9 +180,9 @@ VALUES = st.recursive(
 def test_a_placeholder_is_bounded_and_its_fields_are_json(
     fields: dict[str, Any], tokens_max: int
 ) -> None:
-    text = placeholder(found(key_fields=fields), tokens_max, count)
+    text = placeholder(answer(key_fields=fields), tokens_max, count)
     assert count(text) <= max(tokens_max, count("[cleared; read back at tc:t1.c.result]"))
-    full = placeholder(found(key_fields=fields), 10**6, count)
+    full = placeholder(answer(key_fields=fields), 10**6, count)
     if fields:
         shown = full.removeprefix("[cleared: make_test make test; success; ")
         assert json.loads(shown.removesuffix("; read back at tc:t1.c.result]")) == fields

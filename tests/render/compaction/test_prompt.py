@@ -17,7 +17,7 @@ from render.compaction._prompt import (
     RejectedAnswerError,
     before_cut,
     continued,
-    named,
+    mention,
     parse_answer,
 )
 from render.compaction._range import is_legal
@@ -86,7 +86,7 @@ def test_of_a_live_prompt_over_its_limit_what_is_folded_is_extended() -> None:
     """A result that came last must not cost the cache of everything before it, nor a second call."""
     view = make.view_of(*turns(3), *rounds(1, "t3", size=5000, first=6))
     fold = range_of(view, context(), 0.0)
-    assert fold.kept[0].block.turn == "t3"
+    assert fold.tail[0].block.turn == "t3"
     within = context(limit=make.shown(view, context()).tokens - 1)
     [prompt] = prompts(view, fold, within)
     before = make.shown(before_cut(view, fold.cut), context()).request()["messages"]
@@ -196,7 +196,7 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
     over = range_of(more, within, keep_ratio=0.0)
     folded = [entry for entry in more.entries if entry.block.turn != "t9"]
-    ended = attrs.evolve(over, folded=tuple(folded[:3]), kept=(*folded[3:], *more.entries[-1:]))
+    ended = attrs.evolve(over, folded=tuple(folded[:3]), tail=(*folded[3:], *more.entries[-1:]))
     for fold in (whole, ended):
         assert '"turn_context": "leave it out: the cut is not in' in instruction(fold, within)
 
@@ -243,7 +243,7 @@ def test_the_instruction_names_the_results_behind_the_cut_that_it_shows_for_the_
     ],
 )
 def test_a_block_is_named_by_its_kind_and_first_words(block: Block, name: str) -> None:
-    assert named(make.view_of(block).entries) == name
+    assert mention(make.view_of(block).entries) == name
 
 
 def test_the_computed_sections_are_shown_and_what_only_quotes_is_not() -> None:

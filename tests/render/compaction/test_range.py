@@ -23,14 +23,14 @@ def test_forced_folds_even_what_would_be_kept() -> None:
     assert range_before_tail(view, context(), "proactive") is None
     forced = range_before_tail(view, context(), "forced")
     assert forced is not None
-    assert [e.path for e in forced.kept] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
+    assert [e.path for e in forced.tail] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
 
 
 @for_each("block", [make.prompt("p", "t9"), make.steer("s", "t9")])
 def test_a_cut_before_the_users_words_splits_no_turn(block: Block) -> None:
     view = make.view_of(*turns(2), make.said("working", "t9"), block)
     fold = range_of(view, context(), 0.0)
-    assert fold.kept[0].block == block
+    assert fold.tail[0].block == block
     assert not fold.is_split
 
 
@@ -54,9 +54,9 @@ def test_the_tail_has_its_share_or_half_of_what_is_left_below_the_target(
     fixed = ({"type": "text", "text": "s" * 4 * system},) if system else ()
     within = context(limit=10_000, policy=steady(keep_ratio=share), system=fixed)
     fold = range_of(view, within)
-    less = range_before(view, within, "proactive", fold.kept[1].version)
+    less = range_before(view, within, "proactive", fold.tail[1].version)
     assert less
-    assert less.kept_tokens < tokens <= fold.kept_tokens
+    assert less.tail_tokens < tokens <= fold.tail_tokens
 
 
 @for_each(("number", "ratio", "kept"), [(6, 0.2, 6), (7, 0.2, 7), (10, 0.1, 5)])
@@ -65,7 +65,7 @@ def test_a_tail_by_number_counts_blocks_and_is_squeezed_in_proportion(
 ) -> None:
     within = context(policy=steady(keep_ratio=0.2, keep_messages=number))
     fold = range_of(make.view_of(make.prompt("go"), *answers(80)), within, ratio)
-    assert len(fold.kept) == kept
+    assert len(fold.tail) == kept
 
 
 # The range.

@@ -10,8 +10,8 @@ from render.summary._shell import (
     ALL,
     NO_SCRIPT,
     Edit,
+    FilePart,
     Script,
-    Shown,
     commands_in,
     parsed,
     script_of,
@@ -20,23 +20,23 @@ from tests._builders import call, view_of
 from tests._table import for_each
 
 SHOWN = {
-    "cat F": Shown("F"),
-    "cat -n F": Shown("F"),
-    "sed -n '10,20p' a/b.py": Shown("a/b.py", 10, 11),
-    'sed -n "5p" F': Shown("F", 5, 1),
-    "sed -n '5,+3p' F": Shown("F", 5, 4),
-    "sed -n '5,$p' F": Shown("F", 5, ALL),
-    "head F": Shown("F", 1, 10),
-    "head -n 7 F": Shown("F", 1, 7),
-    "head -7 F": Shown("F", 1, 7),
-    "tail -n +7 F": Shown("F", 7, ALL),
-    "tail -20 F": Shown("F", 0, 20),
-    "nl -ba F | sed -n '30,50p'": Shown("F", 30, 21),
-    "cat F | tail -n +11 | head -5": Shown("F", 11, 5),
-    "cd /x && sed -n 1,5p y/../F 2>/dev/null": Shown("/x/F", 1, 5),
-    "set -e\n# what's there\ncd /x; cat F": Shown("/x/F"),
-    "cat 'app/[id].ts'": Shown("app/[id].ts"),
-    "cat F 2>&1 | head -5": Shown("F", 1, 5),
+    "cat F": FilePart("F"),
+    "cat -n F": FilePart("F"),
+    "sed -n '10,20p' a/b.py": FilePart("a/b.py", 10, 11),
+    'sed -n "5p" F': FilePart("F", 5, 1),
+    "sed -n '5,+3p' F": FilePart("F", 5, 4),
+    "sed -n '5,$p' F": FilePart("F", 5, ALL),
+    "head F": FilePart("F", 1, 10),
+    "head -n 7 F": FilePart("F", 1, 7),
+    "head -7 F": FilePart("F", 1, 7),
+    "tail -n +7 F": FilePart("F", 7, ALL),
+    "tail -20 F": FilePart("F", 0, 20),
+    "nl -ba F | sed -n '30,50p'": FilePart("F", 30, 21),
+    "cat F | tail -n +11 | head -5": FilePart("F", 11, 5),
+    "cd /x && sed -n 1,5p y/../F 2>/dev/null": FilePart("/x/F", 1, 5),
+    "set -e\n# what's there\ncd /x; cat F": FilePart("/x/F"),
+    "cat 'app/[id].ts'": FilePart("app/[id].ts"),
+    "cat F 2>&1 | head -5": FilePart("F", 1, 5),
 }
 
 
@@ -102,8 +102,8 @@ def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
 
 def test_of_several_commands_each_part_is_known_or_none() -> None:
     assert parsed("sed -n 1,5p F; cd /x && head -3 G").parts == (
-        Shown("F", 1, 5),
-        Shown("/x/G", 1, 3),
+        FilePart("F", 1, 5),
+        FilePart("/x/G", 1, 3),
     )
     for other in ("; make", "; echo x", "; cat H | grep x", " || echo no"):
         assert not parsed(f"sed -n 1,5p F{other}").parts
@@ -118,7 +118,7 @@ def test_of_several_commands_each_part_is_known_or_none() -> None:
     ],
 )
 def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> None:
-    assert script_of(given).parts == (Shown("/x/F"),)
+    assert script_of(given).parts == (FilePart("/x/F"),)
 
 
 def test_a_patch_in_a_shell_is_read() -> None:

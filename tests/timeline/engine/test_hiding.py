@@ -40,7 +40,7 @@ SECRET: Final = "sk_live_4f9aa81b2c"  # noqa: S105 -- an example
 
 def quoting(request: SummaryRequest) -> Summary:
     """A summariser that quotes all that it is given."""
-    texts = [text_of(entry.block) for entry in (*request.range.folded, *request.range.kept)]
+    texts = [text_of(entry.block) for entry in (*request.range.folded, *request.range.tail)]
     names = sorted({name for said in texts for name in UNIQUE.findall(said)})
     facts = tuple(f"It says {name}." for name in names)
     written = StructuredSummary(facts=facts, state=" ".join(names), plan="\n".join(texts))

@@ -79,7 +79,7 @@ def test_a_models_words_about_it_add_up() -> None:
 
 def about_the_turn(request: SummaryRequest) -> Summary:
     """A summariser that has a word about the turn that is split, and nothing else."""
-    turn = request.range.kept[0].block.turn if request.range.is_split else ""
+    turn = request.range.tail[0].block.turn if request.range.is_split else ""
     return Summary(summary=StructuredSummary(turn_context=turn and f"It is about {turn}."))
 
 
