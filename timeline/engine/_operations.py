@@ -125,9 +125,9 @@ class Appended(int):
     appended."""
 
     def __new__(cls, version: int, known: Mapping[str, int]) -> Self:
-        made = super().__new__(cls, version)
-        made.known = known
-        return made
+        appended = super().__new__(cls, version)
+        appended.known = known
+        return appended
 
 
 OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
@@ -208,13 +208,13 @@ class Operations:
         return (yield from self.engine.repeated(self._appended_once, events, tuple(sources)))
 
     def _appended_once(self, events: Sequence[Event], sources: Sequence[str]) -> Flow[Appended]:
-        engine, known = self.engine, dict[str, int]()
+        engine, prior = self.engine, dict[str, int]()
         for source in sources:
             version = engine.view.sourced_at(source) or (yield from folded_at(engine, source))
-            known.update({source: version} if version else {})
-        new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in known)]
+            prior.update({source: version} if version else {})
+        new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in prior)]
         version = (yield from engine.append_sealed(new)) if new else engine.version
-        return Appended(version, known)
+        return Appended(version, prior)
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """Append the user's prompt; this opens a turn.
@@ -223,10 +223,10 @@ class Operations:
             MisuseError: the text is not a string, is empty and there are no parts, or a part cannot be shown.
             CodecError: a part holds a value that JSON cannot represent.
         """
-        shown = checked_prompt(text, parts, "user()")
+        content = checked_prompt(text, parts, "user()")
         turn = self.engine.view.new_turn
         header = TurnHeader(id=self._new_id(), turn=turn, started_at=self.engine.clock())
-        prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=shown)
+        prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=content)
         return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
 
     def steer(self, text: str) -> Flow[int]:
@@ -271,10 +271,10 @@ class Operations:
                 "attach() needs a name and a part; only attach(text, standing=True) needs no name"
             )
         text = name if part is None else part
-        given: Given = TextPart(text=text) if isinstance(text, str) else text
-        [shown] = given_parts([given], "user", "attach()")
-        if isinstance(shown, TextPart):
-            checked_words(shown.text, "attach()")
+        value: Given = TextPart(text=text) if isinstance(text, str) else text
+        [content] = given_parts([value], "user", "attach()")
+        if isinstance(content, TextPart):
+            checked_words(content.text, "attach()")
         elif standing:
             raise ArgumentError(
                 "attach(): a standing instruction is a text; attach other parts without standing=True"
@@ -284,7 +284,7 @@ class Operations:
             id=self._new_id(),
             turn=this_turn(self.engine.view),
             name="instructions" if part is None else name,
-            part=shown,
+            part=content,
             mime=mime,
             standing=key if standing else "",
         )
@@ -739,9 +739,9 @@ class Operations:
         """
         if path is not None and artifact is not None:
             raise MisuseError("forget(): give a path or an artifact, not both")
-        for name, given in (("path", path), ("artifact", artifact)):
-            if given is not None:
-                checked_text(given, "forget()", name)
+        for name, value in (("path", path), ("artifact", artifact)):
+            if value is not None:
+                checked_text(value, "forget()", name)
         yield from self.engine.flush()
         if artifact is not None:
             return (yield from forget_artifact(self.engine, artifact))
@@ -788,7 +788,7 @@ class Operations:
             ForgottenError: some of these events were forgotten; the message says which are left.
         """
         checked(after, VERSION, "events()", "after")
-        (yield from self.engine.kept()).refuse_forgotten(self.engine.id, after + 1)
+        (yield from self.engine.extent()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
     def follow(
