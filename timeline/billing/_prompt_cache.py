@@ -98,7 +98,7 @@ class PromptCache:
     runs: frozenset[str]
     automatic_ttl: int = 0
     """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
-    kept: float = 0.0
+    ttl_min: float = 0.0
     """The seconds for which marks ask at least; without marks, those for which every prefix is kept at least."""
     _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
     _entries_max: int = attrs.field(init=False, default=ENTRIES_SPARE)
@@ -106,15 +106,15 @@ class PromptCache:
     """Block index and prefix number of the last mark of each conversation's previous request."""
 
     @classmethod
-    def of(cls, model: Model, kept: float = 0.0) -> Self:
-        """A cache with the rules of the provider that serves the model; `kept`: see there."""
+    def of(cls, model: Model, ttl_min: float = 0.0) -> Self:
+        """A cache with the rules of the provider that serves the model; `ttl_min`: see there."""
         limits = provider_of(model).limits(model)
         return cls(
             minimum_tokens=limits.cache_tokens_min,
             lookback=limits.lookback,
             runs=limits.runs,
             automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
-            kept=kept,
+            ttl_min=ttl_min,
         )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheStep:
@@ -132,7 +132,7 @@ class PromptCache:
             if hit is not None:
                 read = max(read, request.sums[hit])
                 entry = self._entries[request.chain[hit]]
-                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.kept))
+                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.ttl_min))
         self._write(request, ts, conversation)
         return _step(request, read, warm=is_warm, bust=bust)
 
@@ -156,7 +156,7 @@ class PromptCache:
             request.positions.append(position)
             request.sums.append(total)
             if (ttl or automatic) and total >= minimum:
-                request.marks.append((index, max(ttl, int(self.kept)) if ttl else automatic))
+                request.marks.append((index, max(ttl, int(self.ttl_min)) if ttl else automatic))
         if whole_ttl and total >= max(minimum, 1):
             request.whole = len(request.sums) - 1
             request.marks.append((request.whole, whole_ttl))
@@ -180,7 +180,7 @@ class PromptCache:
             prefix = request.chain[index]
             entry = self._live(prefix, ts)
             if entry is None or entry.ttl < ttl:
-                self._entries[prefix] = _Entry(ts + max(ttl, self.kept), ttl)
+                self._entries[prefix] = _Entry(ts + max(ttl, self.ttl_min), ttl)
         self._last.pop(conversation, None)
         if request.marks:
             last = request.marks[-1][0]

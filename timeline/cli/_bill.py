@@ -299,7 +299,7 @@ def _billed(
     named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
     if wanted.session(named, session):
         spent = spending_of(session, helpers, wanted.call)
-        if spent.bill.found:
+        if spent.bill.all_calls:
             yield Billed.of(named, session, spent)
 
 

@@ -72,7 +72,7 @@ from timeline._arguments import (
     INTERVAL,
     TIMEOUT,
     VERSION,
-    Given,
+    AnyPart,
     Output,
     System,
     Tools,
@@ -80,11 +80,11 @@ from timeline._arguments import (
     checked_keys,
     checked_kind,
     checked_name,
+    checked_parts,
     checked_prompt,
     checked_struct,
     checked_text,
     checked_words,
-    given_parts,
     output_parts,
 )
 from timeline._flow_drivers import AskSummarizer, Flow, blocking
@@ -216,7 +216,7 @@ class Operations:
         version = (yield from engine.append_sealed(new)) if new else engine.version
         return Appended(version, prior)
 
-    def user(self, text: str, *parts: Given) -> Flow[int]:
+    def user(self, text: str, *parts: AnyPart) -> Flow[int]:
         """Append the user's prompt; this opens a turn.
 
         Raises:
@@ -248,7 +248,7 @@ class Operations:
     def attach(
         self,
         name: str,
-        part: "Given | str | None" = None,
+        part: "AnyPart | str | None" = None,
         *,
         mime: str = "text/plain",
         standing: bool = False,
@@ -271,8 +271,8 @@ class Operations:
                 "attach() needs a name and a part; only attach(text, standing=True) needs no name"
             )
         text = name if part is None else part
-        value: Given = TextPart(text=text) if isinstance(text, str) else text
-        [content] = given_parts([value], "user", "attach()")
+        value: AnyPart = TextPart(text=text) if isinstance(text, str) else text
+        [content] = checked_parts([value], "user", "attach()")
         if isinstance(content, TextPart):
             checked_words(content.text, "attach()")
         elif standing:

@@ -43,13 +43,13 @@ class Prompt:
     def of(cls, request: Json) -> Self:
         """Read a request."""
         wire = wire_of(request)
-        said = next(request[name] for name in ("input", "contents", "messages") if name in request)
-        items: list[Json] = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        talk = next(request[name] for name in ("input", "contents", "messages") if name in request)
+        items: list[Json] = [{"role": "user", "content": talk}] if isinstance(talk, str) else talk
         config = child(request, "config")
         thinking = child(request, "thinking").get("type", "disabled") != "disabled"
         efforts = (request.get("reasoning_effort"), request.get("reasoning"))
         return cls(
-            messages=[m for item in items for m in messages_in(_heard(item), wire.provider)],
+            messages=[m for item in items for m in messages_in(_as_user(item), wire.provider)],
             tools=dict(wire.tools(request)),
             schema=_schema(request, config),
             thinks=thinking or any(efforts) or bool(config.get("thinkingConfig")),
@@ -68,7 +68,7 @@ class Prompt:
         return texts[-1] if texts else ""
 
 
-def _heard(item: Json) -> Json:
+def _as_user(item: Json) -> Json:
     """A message between Codex's agents as one of the user; here its text is not really encrypted."""
     if item.get("type") != "agent_message":
         return item
@@ -120,14 +120,14 @@ def _value(name: str, about: Json, summary: Json) -> Any:
 
 def _summary(prompt: Prompt) -> StructuredSummary:
     mine = [c.text[:_TEXT_CHARS] for c in prompt.contents(own=True) if isinstance(c, Said)]
-    told = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
+    theirs = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
     calls = [c for c in prompt.contents(own=True) if isinstance(c, RequestedCall)]
     outcomes = tuple(
         ToolOutcome(tool=call.name, outcome="called", detail=str(call.input)[:_TEXT_CHARS])
         for call in calls[-_LIST_MAX:]
     )
     return StructuredSummary(
-        task=next(told, "(no task)"),
+        task=next(theirs, "(no task)"),
         facts=tuple(mine[-_LIST_MAX:]) or ("Nothing was said yet.",),
         tool_outcomes=outcomes,
         state=mine[-1] if mine else "Just begun.",

@@ -11,7 +11,7 @@ import attrs
 import httpx2
 import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers as Given
+from starlette.datastructures import Headers as HttpHeaders
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -267,7 +267,7 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         foreign = scope["type"] == "http" and foreign_in(
-            Given(scope=scope), has_token=self.has_token
+            HttpHeaders(scope=scope), has_token=self.has_token
         )
         if foreign:
             log.info("refused: %s", foreign)

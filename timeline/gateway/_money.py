@@ -286,7 +286,7 @@ class _Books:
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
         prompt = self._flat("system", msgspec.json.encode(body.system())) if body.api.prompt else ()
         fixed = [*([_EXPLANATION] if tools else ()), *tools, *prompt]
-        blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.said)]
+        blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.items)]
         control = body.value("cache_control")
         if isinstance(control, dict) and blocks:
             # the provider marks the last block that takes a mark
@@ -294,8 +294,8 @@ class _Books:
             last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
             ttl = _HOUR if cast("Json", control).get("ttl") == "1h" else _MINUTES_5
             blocks[last] = blocks[last]._replace(ttl=ttl)
-        unasked = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
-        return _Request(blocks, len(fixed), unasked)
+        whole_ttl = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
+        return _Request(blocks, len(fixed), whole_ttl)
 
     def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
         name = place, blake2b(raw, digest_size=16).digest()
@@ -529,9 +529,9 @@ class Meter:
     _names: set[TimelineId] = attrs.field(factory=set[TimelineId], init=False)
     _caches: dict[str, _Caches] = attrs.field(factory=dict[str, _Caches], init=False)
     """By a hash of account and model."""
-    _looked: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    _versions: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
     """Up to which version each log was read."""
-    _found: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
+    _log_bills: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
     """Bills that were read from logs and whose cache was not used here since, by its label."""
     _lock: Any = attrs.field(factory=Lock, init=False)
 
@@ -615,25 +615,25 @@ class Meter:
     def _look(self, since: float) -> None:
         """Read the bills since a time, of all conversations."""
         for info in self.store.list():
-            after = self._looked.get(info.id, 0)
+            after = self._versions.get(info.id, 0)
             if info.version > after and info.updated_at >= since:
                 for usage in lately_billed(self.store, info.id, after, since):
                     if usage.bill:
-                        self._found.setdefault(usage.bill.cache, []).append(usage.bill)
-                self._looked[info.id] = info.version
+                        self._log_bills.setdefault(usage.bill.cache, []).append(usage.bill)
+                self._versions[info.id] = info.version
 
     def _caches_of(self, call: Call, account: str) -> _Caches:
         """The caches of an account and a model, with the entries of the bills that were found."""
         model = call.model
         who = _hash(account, model.provider, model.name)
         caches = self._caches.get(who)
-        labels = [label for label in self._found if label == _label(who, label)]
+        labels = [label for label in self._log_bills if label == _label(who, label)]
         if caches is None:
-            salted = next(iter((*labels, *self._found)), token_hex(8))  # one salt for a store
+            salted = next(iter((*labels, *self._log_bills)), token_hex(8))  # one salt for a store
             label = _label(who, salted)
             caches = _Caches(label, PromptCache.of(model), PromptCache.of(model))
             self._caches[who] = caches
-        for bill in chain.from_iterable(self._found.pop(label) for label in labels):
+        for bill in chain.from_iterable(self._log_bills.pop(label) for label in labels):
             caches.remember(bill)
         return caches
 

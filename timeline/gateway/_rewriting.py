@@ -200,12 +200,12 @@ class Rewriter:
         opening = Opening(_model(body, headers), _seconds(control))
         with self.lineage.held(speaker, body, opening) as conversation:
             history = conversation.read(body)
-            said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
+            head: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
             request = ClientRequest(
                 body=body,
                 conversation=conversation,
                 control=control,
-                system=[*body.system(), *said],
+                system=[*body.system(), *head],
                 tools=body.tools(),
             )
             yield request, history, opening
@@ -274,9 +274,9 @@ def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     body, provider = request.body, rendered.provider
     messages = with_control(rendered.messages, request.control)
     fields = provider.request((), (), messages, rendered.cache_key)
-    more = {name: value for name, value in fields.items() if name not in (body.api.said, "store")}
-    leading = map(msgspec.Raw, body.said[: body.leads])
-    return body.with_said([*leading, *messages], more)
+    more = {name: value for name, value in fields.items() if name not in (body.api.items, "store")}
+    leading = map(msgspec.Raw, body.items[: body.leads])
+    return body.with_items([*leading, *messages], more)
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:

@@ -63,7 +63,7 @@ class _Going:
 
     timeline: Any
     """The given timeline, or its fork if the agent's history went back or was edited."""
-    asked: Any = None
+    target: Any = None
     """The same for the model that was called; None: none yet."""
     rendered: Rendered | None = None
     answer: str = ""
@@ -79,7 +79,7 @@ class _Going:
     def synced(self, messages: Sequence[BaseMessage]) -> Any:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
-            self.asked.record(answer, self.rendered, format=_FORMAT)
+            self.target.record(answer, self.rendered, format=_FORMAT)
         synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return synced
@@ -87,7 +87,7 @@ class _Going:
     async def asynced(self, messages: Sequence[BaseMessage]) -> Any:
         """The same for asyncio."""
         if (answer := self.answer_in(messages)) is not None:
-            await self.asked.record(answer, self.rendered, format=_FORMAT)
+            await self.target.record(answer, self.rendered, format=_FORMAT)
         synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return synced
@@ -155,34 +155,34 @@ class _Call:
     model: BaseChatModel
 
     def invoke(
-        self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any
+        self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
         going = self.going
 
         def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            model, prompt, sent = _sent(self.model, rendered, messages, options)
             return model.invoke(prompt, config, **sent)
 
-        synced, tools = going.synced(messages), asked.get("tools")
-        going.asked = self.timeline(going.timeline)
-        answer = retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
+        synced, tools = going.synced(messages), options.get("tools")
+        going.target = self.timeline(going.timeline)
+        answer = retry_with_compaction(going.target, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
     async def ainvoke(
-        self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any
+        self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
         going = self.going
 
         async def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            model, prompt, sent = _sent(self.model, rendered, messages, options)
             return await model.ainvoke(prompt, config, **sent)
 
-        synced, tools = await going.asynced(messages), asked.get("tools")
-        going.asked = self.timeline(going.timeline)
-        answer = await retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
+        synced, tools = await going.asynced(messages), options.get("tools")
+        going.target = self.timeline(going.timeline)
+        answer = await retry_with_compaction(going.target, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
@@ -218,28 +218,28 @@ def _apis(model: BaseChatModel) -> tuple[str, ...]:
 
 
 def _sent(
-    model: BaseChatModel, rendered: Rendered, messages: Sequence[BaseMessage], asked: Json
+    model: BaseChatModel, rendered: Rendered, messages: Sequence[BaseMessage], options: Json
 ) -> tuple[BaseChatModel, Sequence[BaseMessage], Json]:
     """The model, the messages and the keyword arguments with which the request is sent; in the body of an HTTP request it
     takes the place of the messages."""
     provider, request = rendered.provider.name, rendered.request()
     if provider not in _apis(model):
-        return model, messages_of(rendered), asked
+        return model, messages_of(rendered), options
     last = messages[-1]
     prompt = [HumanMessage(last.content)] if isinstance(last, ToolMessage) else [last]
     if provider == "gemini":
         own = {
-            name: value for name, value in dict(asked.get("http_options") or ()).items() if value
+            name: value for name, value in dict(options.get("http_options") or ()).items() if value
         }
         body = {**own.get("extra_body", {}), "contents": request["contents"]}
         body |= {n: v for n, v in request["config"].items() if n == "systemInstruction"}
-        return model, prompt, {**asked, "http_options": {**own, "extra_body": body}}
+        return model, prompt, {**options, "http_options": {**own, "extra_body": body}}
     if hasattr(model, "use_responses_api"):
         model = model.model_copy(update={"use_responses_api": provider == "openai.responses"})
     body = {}
-    for settings in (vars(model), vars(model).get("model_kwargs"), asked):
+    for settings in (vars(model), vars(model).get("model_kwargs"), options):
         body |= (settings or {}).get("extra_body") or {}
-    return model, prompt, {**asked, "extra_body": {**body, **request}}
+    return model, prompt, {**options, "extra_body": {**body, **request}}
 
 
 def _thread() -> str:
@@ -344,8 +344,8 @@ def _content_blocks(piece: Piece, vendor: str) -> Iterator[Json]:
     match piece.content:
         case Said(text=text, provider={"thoughtSignature": seal}):
             yield {"type": "text", "text": text, "extras": {"signature": seal}}
-        case Said(text=text, provider=known):
-            yield {"type": "text", "text": text, **known, **piece.mark}
+        case Said(text=text, provider=extras):
+            yield {"type": "text", "text": text, **extras, **piece.mark}
         case Thought(value={"text": text, "thoughtSignature": seal}):
             yield {"type": "thinking", "thinking": text, "signature": seal}
         case Thought(value={"text": text}):

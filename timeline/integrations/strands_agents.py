@@ -239,8 +239,7 @@ def _content(piece: Piece) -> Iterator[Json]:
         case Said(text=text):
             yield {"text": text}
         case Call() as call:
-            known = {"toolUseId": call.call_id, "name": call.name, "input": call.input}
-            yield {"toolUse": known}
+            yield {"toolUse": {"toolUseId": call.call_id, "name": call.name, "input": call.input}}
         case Result() as result:
             inner = [_part(part) for part in result.parts]
             status = "error" if result.is_error else "success"

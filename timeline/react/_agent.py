@@ -21,7 +21,7 @@ from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
-from timeline._arguments import Given, checked_prompt, is_kind
+from timeline._arguments import AnyPart, checked_prompt, is_kind
 from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
@@ -66,7 +66,7 @@ class ReactAgent(AgentSettings[OutputT]):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
+    def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """Append the user's prompt, and run until the model ends its turn.
 
         Raises:
@@ -76,7 +76,7 @@ class ReactAgent(AgentSettings[OutputT]):
         """
         return _last(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> Generator[AgentEvent, None, None]:
+    def run_events(self, prompt: str, *parts: AnyPart) -> Generator[AgentEvent, None, None]:
         """As `run`, but one event after the other as it happens; the last one is the `Outcome`.
 
         The run goes on while the iterator is read. Closing it (or leaving the loop that reads it) interrupts the run as
@@ -246,11 +246,11 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    async def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
+    async def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """See `ReactAgent.run`."""
         return await _alast(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> AsyncGenerator[AgentEvent, None]:
+    def run_events(self, prompt: str, *parts: AnyPart) -> AsyncGenerator[AgentEvent, None]:
         """See `ReactAgent.run_events`. To stop a run, cancel its task or await `aclose()` of the iterator."""
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))

@@ -37,7 +37,7 @@ from blocks import (
 from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
-from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
+from timeline._arguments import NUMBER, AnyPart, System, Tools, checked, checked_kind
 from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
@@ -169,7 +169,7 @@ class Loop:
 
     # A run.
 
-    def run(self, prompt: str, *parts: Given) -> Flow[Outcome[Any]]:
+    def run(self, prompt: str, *parts: AnyPart) -> Flow[Outcome[Any]]:
         """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check()
         if self.timeline.open_calls:
@@ -423,7 +423,7 @@ class Loop:
         return BlockId(self.timeline.ids())
 
     def decide(
-        self, approval_id: str, step: Step, given: Json | None = None, reason: str = ""
+        self, approval_id: str, step: Step, edit: Json | None = None, reason: str = ""
     ) -> Flow[None]:
         """Record a person's decision about a call, durably.
 
@@ -436,28 +436,28 @@ class Loop:
         for call in open_calls(self.timeline.view):
             tool = self.settings.functions.get(call.name)
             if inner and call.call_id == outer and tool and tool.delegate:
-                yield from tool.delegate.decide(self.timeline, outer, (inner, step, given, reason))
+                yield from tool.delegate.decide(self.timeline, outer, (inner, step, edit, reason))
                 return
         state = self.settings.gate.pending(self.timeline.view, approval_id)
-        if given is not None:
-            self._check_input(state.call, given)
+        if edit is not None:
+            self._check_input(state.call, edit)
         record = Record(
             id=self._new_id(),
             turn=state.call.turn,
             call=state.call.id,
             step=step,
-            input=given,
+            input=edit,
             reason=reason,
         )
         version: int = yield lambda: self.timeline.append(record.block())
         if not decided_first(state, self.timeline.view, version):
             raise AlreadyRecordedError(f"the decision about call {approval_id!r}", version)
 
-    def _check_input(self, call: ToolCall, given: Json) -> None:
+    def _check_input(self, call: ToolCall, arguments: Json) -> None:
         tool = self.settings.functions.get(call.name)
         try:
             if tool is not None:
-                tool.check(given)
+                tool.check(arguments)
         except (ValueError, TypeError) as error:
             raise MisuseError(f"approve(): invalid input for {call.name}: {error}") from error
 

@@ -148,13 +148,13 @@ class McpServer:
     def _tool(self, listed: Any) -> Tool:
         asks, hints = self.needs_approval, listed.annotations
 
-        async def call(**given: Any) -> ToolReply:
+        async def call(**arguments: Any) -> ToolReply:
             import asyncio
 
             from mcp import MCPError
 
             connection = await asyncio.to_thread(self._live)
-            work = connection.client.call_tool(listed.name, given)
+            work = connection.client.call_tool(listed.name, arguments)
             try:
                 answer = asyncio.run_coroutine_threadsafe(work, connection.loop)
                 return reply_of(await asyncio.wrap_future(answer))

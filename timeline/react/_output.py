@@ -63,9 +63,9 @@ class Result:
 
 def result_in(view: View, tool: Tool) -> Result | None:
     """The result that the newest answer gave, unless the user has said something since."""
-    for given, result in _tries(view):
+    for arguments, result in _tries(view):
         if not result.is_error:
-            return Result(tool.check(given)["result"])
+            return Result(tool.check(arguments)["result"])
     return None
 
 

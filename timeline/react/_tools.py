@@ -67,8 +67,8 @@ TIMED_OUT: Final = (
 )
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Declared(TypedDict, total=False):
@@ -181,12 +181,12 @@ class Tool:
                 f"({', '.join(parameters) or 'it has none'})"
             )
 
-    def must_ask(self, given: Json) -> bool:
+    def must_ask(self, raw: Json) -> bool:
         """Whether a call with this input waits for a person. Input that is not valid does not wait: it is refused."""
         if isinstance(self.needs_approval, bool):
             return self.needs_approval
         try:
-            arguments = self.check(given)
+            arguments = self.check(raw)
         except (ValueError, TypeError):
             return False
         try:
@@ -259,9 +259,9 @@ def _check_needs(made: Tool, name: str, function: object) -> None:
         )
 
 
-def as_tool(given: Tool | Function) -> Tool:
+def as_tool(value: Tool | Function) -> Tool:
     """The tool itself, or a tool made from a plain function."""
-    return given if isinstance(given, Tool) else tool(given)
+    return value if isinstance(value, Tool) else tool(value)
 
 
 def file_state(path: str | os.PathLike[str]) -> Determinism:

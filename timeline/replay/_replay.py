@@ -361,7 +361,7 @@ class Replay:
             store=store,
             replayed=replayed,
             bill=RunningBill(
-                model=reference.model, flattener=reference.flattener, kept=reference.kept
+                model=reference.model, flattener=reference.flattener, ttl_min=reference.ttl_min
             ),
             lasting=PromptCache.of(reference.model),
             full=full,
@@ -586,7 +586,7 @@ class FullHistory:
         if bill is None:
             model = options.model_for(session)
             flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-            bill = RunningBill(model=model, flattener=flattener, kept=options.kept_for(session))
+            bill = RunningBill(model=model, flattener=flattener, ttl_min=options.kept_for(session))
         replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )

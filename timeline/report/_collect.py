@@ -107,7 +107,7 @@ class Collector:
     _everything: "Everything" = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
-    _asked: dict[CallId, ToolCall] = attrs.field(factory=dict[CallId, ToolCall], init=False)
+    _tool_calls: dict[CallId, ToolCall] = attrs.field(factory=dict[CallId, ToolCall], init=False)
     _awaited: bool = attrs.field(default=False, init=False)
     """Whether a rendered request has no answer yet."""
     _answering: str | None = attrs.field(default=None, init=False)
@@ -167,9 +167,9 @@ class Collector:
     def _call_of(self, block: Block) -> ToolCall | None:
         """The tool call that a block is, or whose result it is."""
         if isinstance(block, ToolCall):
-            self._asked[block.call_id] = block
+            self._tool_calls[block.call_id] = block
             return block
-        return self._asked.get(block.call_id) if isinstance(block, ToolResult) else None
+        return self._tool_calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
@@ -520,11 +520,11 @@ class Whole:
     def by_version(self) -> dict[int, int]:
         """The tokens of each block by version, before calibration."""
         self._catch_up()
-        encoder, found = self.context.encoder, dict[int, int]()
+        encoder, tokens = self.context.encoder, dict[int, int]()
         for group in self._view.groups:
             for spot in encoder.shown(group).spots:
-                found[spot.version] = found.get(spot.version, 0) + spot.tokens
-        return found
+                tokens[spot.version] = tokens.get(spot.version, 0) + spot.tokens
+        return tokens
 
     def _catch_up(self) -> None:
         if self._waiting:

@@ -95,19 +95,19 @@ class _Opening:
     """Opens a store for each read, so that a writer can use it; a store on a server stays open."""
 
     location: StoreLocation
-    _kept: EventStore | None = attrs.field(default=None, init=False)
+    _remote: EventStore | None = attrs.field(default=None, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     """Lets one reader at a time open the file."""
 
     @contextmanager
     def __call__(self) -> Generator[EventStore]:
         with self._lock, ExitStack() as opened:
-            store = self._kept or opened.enter_context(look(self.location))[0]
+            store = self._remote or opened.enter_context(look(self.location))[0]
             # An exclusive store, or a copy of one that is locked.
             if not store.is_remote:
                 yield store
                 return
-            self._kept = store
+            self._remote = store
             opened.pop_all()
         yield store
 

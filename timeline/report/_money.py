@@ -223,8 +223,8 @@ def timeline_figures(
             Figure("these requests", prompts, basis, is_guess=is_guess),
             Figure("saved", None, "no bill to compare with"),
         ]
-    part = f"{bill.calls:,} of " if bill.calls < bill.found else ""
-    basis = f"{part}{plural(bill.found, 'call')}, by the reported usage"
+    part = f"{bill.calls:,} of " if bill.calls < bill.all_calls else ""
+    basis = f"{part}{plural(bill.all_calls, 'call')}, by the reported usage"
     return [
         Figure("bill", bill.dollars, basis, is_guess=bill.is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),

@@ -42,7 +42,7 @@ class Requests:
     marks: list[list[tuple[int, str]]] = attrs.field(factory=list[list[tuple[int, str]]])
     """For each request, the indexes of the pieces with cache marks, and the marks."""
     _last: list[int] = attrs.field(factory=list[int], init=False)
-    _known: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
+    _index: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
     _shown: dict[int, tuple[object, int]] = attrs.field(
         factory=dict[int, tuple[object, int]], init=False
     )
@@ -95,9 +95,9 @@ class Requests:
         version = shown[1] if shown and shown[0] is value else 0
         plain, mark = _unmarked(value)
         key = slot, _text(plain)
-        number = self._known.get(key)
+        number = self._index.get(key)
         if number is None:
-            number = self._known[key] = len(self.texts)
+            number = self._index[key] = len(self.texts)
             self.slots.append(slot)
             self.texts.append(key[1])
             self.versions.append(version)

@@ -215,16 +215,16 @@ def _opened(draft: Draft) -> Json:
 def _deltas(draft: Draft) -> Iterator[Json]:
     match draft.block["type"]:
         case "text":
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "text_delta", "text": piece}
         case "thinking":
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "thinking_delta", "thinking": piece}
             if draft.block["signature"]:
                 yield {"type": "signature_delta", "signature": draft.block["signature"]}
         case "tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "input_json_delta", "partial_json": piece}
         case _:
             return

@@ -173,9 +173,9 @@ def _call(draft: Draft, new_id: Callable[[str], str], offer: Offer) -> Json:
     if offer.namespace:
         named["namespace"] = offer.namespace
     if offer.kind == "custom":
-        text = block["input"].get("input", draft.said)
+        text = block["input"].get("input", draft.text)
         return {"id": new_id("ctc"), "type": "custom_tool_call", **named, "input": text}
-    written = {"arguments": draft.said, "status": "completed"}
+    written = {"arguments": draft.text, "status": "completed"}
     return {"id": new_id("fc"), "type": "function_call", **named, **written}
 
 

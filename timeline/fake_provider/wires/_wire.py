@@ -107,9 +107,9 @@ def event(data: Any, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data, ensure_ascii=True)}\n\n".encode()
 
 
-def unknown_field(request: Json, known: frozenset[str]) -> str:
+def unknown_field(request: Json, fields: frozenset[str]) -> str:
     """The first field that is not known; empty: all are known."""
-    return next((name for name in request if name not in known), "")
+    return next((name for name in request if name not in fields), "")
 
 
 # A request's JSON, read without trusting its shape.
