@@ -97,7 +97,7 @@ class Api:
 
 
 @attrs.define
-class _Message:
+class _MessageStream:
     """A stream of Anthropic, whose client assembles the response."""
 
     _message: Any = attrs.field(default=None, init=False)
@@ -203,7 +203,7 @@ APIS: Final[Mapping[str, Api]] = {
         client="an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)",
         method="messages",
         limit="max_tokens",
-        telling=_Message,
+        telling=_MessageStream,
     ),
     "openai.responses": Api(
         client="an openai.OpenAI() (or AsyncOpenAI())",

@@ -232,7 +232,7 @@ def compared_bill(
     unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in recorded])
     seconds = kept_in([(call.at, usage) for call, usage, _ in recorded])
     compared = _Comparison(unlogged, growth, seconds, is_kept)
-    before, more, sent = dict[str, _Sent](), summaries, None
+    before, more, sent = dict[str, _SentCall](), summaries, None
     for call, usage, model in recorded:
         is_first = sent is None
         sent = compared.sent(call, usage, sent)
@@ -273,7 +273,7 @@ def kept_in(calls: Sequence[tuple[float, UsageRecorded]]) -> float:
 
 
 @attrs.frozen
-class _Sent:
+class _SentCall:
     """A recorded call, and how large its prompt would have been with the whole history."""
 
     call: RecordedCall
@@ -296,7 +296,7 @@ class _Comparison:
     is_kept: bool
     """As in `compared_bill`."""
 
-    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _Sent | None) -> _Sent:
+    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _SentCall | None) -> _SentCall:
         """What a recorded call says, given the call before it."""
         ours = self.growth * (call.full - (last.call.full if last else 0))
         expected = ours + (last.usage.input if last else self.unlogged)
@@ -306,9 +306,9 @@ class _Comparison:
         correction = 0 if is_cut or is_back else error
         whole = ours + (last.whole if last else self.unlogged) + correction
         ratio = max(whole - self.unlogged, 0) / max(call.full, 1)
-        return _Sent(call, usage, whole, ratio, is_cut=is_cut)
+        return _SentCall(call, usage, whole, ratio, is_cut=is_cut)
 
-    def billed(self, sent: _Sent, last: _Sent, model: Model) -> CacheStep:
+    def billed(self, sent: _SentCall, last: _SentCall, model: Model) -> CacheStep:
         """How the request for a call is billed, in the provider's tokens."""
         usage, step, share = sent.usage, sent.call.step, self._cached_share(sent, last, model)
         begin = _beginning(usage, model, self.unlogged)
@@ -324,7 +324,7 @@ class _Comparison:
             uncached=begin.uncached + uncached,
         )
 
-    def _cached_share(self, sent: _Sent, last: _Sent, model: Model) -> float:
+    def _cached_share(self, sent: _SentCall, last: _SentCall, model: Model) -> float:
         """The share of the last prompt, after its beginning, that the provider's cache still had. Where the agent cut its
         history, usage does not tell: all of it, unless the cache was cold."""
         pause, limits = sent.call.at - last.call.at, provider_of(model).limits(model)

@@ -97,7 +97,7 @@ def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
     return costs
 
 
-class Carried:
+class CarryingCost:
     """What a token cost that was in several prompts of a conversation, one after another."""
 
     def __init__(self, costs: Sequence[CallCost]) -> None:
@@ -139,7 +139,7 @@ Wanted: TypeAlias = Callable[[float, UsageRecorded | None], bool]
 """Whether a call at a time counts."""
 
 
-class Piece(NamedTuple):
+class PaidBlock(NamedTuple):
     """A block in the prompts; calls are numbered among the priced ones."""
 
     part: str
@@ -194,7 +194,7 @@ def spending_of(
     )
 
 
-def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
+def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[PaidBlock]:
     """The blocks of the session; `places`: the number of each priced call among the priced ones."""
     calls, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
     for item in session.items:
@@ -209,7 +209,7 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
             elif isinstance(block, ToolResult):
                 call = calls.get(block.call_id)
             writer = born if isinstance(item, Responded) else -1
-            yield Piece(part_of(block, call), file_of(call), _size(block), writer, place)
+            yield PaidBlock(part_of(block, call), file_of(call), _size(block), writer, place)
 
 
 def part_of(block: Block, call: ToolCall | None) -> str:
@@ -242,7 +242,7 @@ def _size(block: Block) -> float:
 
 
 def _attributed(
-    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[Piece]
+    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[PaidBlock]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The dollars of those calls that are counted, by part and by file."""
     parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -255,7 +255,7 @@ def _attributed(
 
 
 def piece_costs(
-    costs: Sequence[CallCost], pieces: Sequence[Piece], counted: Sequence[bool] = ()
+    costs: Sequence[CallCost], pieces: Sequence[PaidBlock], counted: Sequence[bool] = ()
 ) -> list[float]:
     """The dollars of each piece: for writing it, for the first prompt that had it, and for each later one.
 
@@ -276,7 +276,7 @@ def piece_costs(
         else CallCost(cost.usage, read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
         for cost, is_one in zip(costs, counted or [True] * len(costs), strict=True)
     ]
-    carried, estimates = Carried(paid), list[float]()
+    carried, estimates = CarryingCost(paid), list[float]()
     for piece in pieces:
         end = piece.end
         if end is None:
@@ -291,10 +291,10 @@ def piece_costs(
 
 
 def reasons(
-    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[Piece]
+    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[PaidBlock]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was."""
-    largest = dict[int, Piece]()
+    largest = dict[int, PaidBlock]()
     for piece in pieces:
         if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
             largest[piece.first] = piece

@@ -38,7 +38,7 @@ class Agent:
 
 
 @attrs.frozen
-class Recording:
+class SessionFile:
     """A session file of an agent."""
 
     agent: str
@@ -61,7 +61,7 @@ class Folder:
 
     agent: str
     path: Path
-    recordings: tuple[Recording, ...]
+    recordings: tuple[SessionFile, ...]
 
 
 def first_words(text: str) -> str:
@@ -120,16 +120,16 @@ def searched_folders() -> list[Folder]:
 
 def _searched(agent: Agent, path: Path) -> Folder:
     helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
-    recordings = list[Recording]()
+    recordings = list[SessionFile]()
     for file in helpers.union(path.glob(agent.pattern)):
         with suppress(OSError):  # deleted meanwhile, or not readable
             status = file.stat()
             about = agent.name, agent.format, file, status.st_size, status.st_mtime
-            recordings += [Recording(*about, file in helpers)] if status.st_size else []
+            recordings += [SessionFile(*about, file in helpers)] if status.st_size else []
     return Folder(agent.name, path, tuple(sorted(recordings, key=age)))
 
 
-def age(recording: Recording) -> tuple[float, str]:
+def age(recording: SessionFile) -> tuple[float, str]:
     """Orders recordings by the time of their last change, oldest first."""
     return recording.modified, str(recording.path)
 

@@ -64,8 +64,8 @@ from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
-    Patience,
     Summarizer,
+    SummarizerWait,
     SummaryFailedError,
     SummaryRequest,
     checked_summary,
@@ -96,7 +96,7 @@ class Compactor:
     artifact_service: ArtifactService | None = None
     """Access to the artifact store; without it nothing is externalized or shared."""
     hooks: Hooks = attrs.field(factory=Hooks)
-    patience: Patience = attrs.field(factory=Patience)
+    patience: SummarizerWait = attrs.field(factory=SummarizerWait)
     traces: Traces = attrs.field(factory=Traces)
 
     # The compaction.

@@ -72,7 +72,7 @@ from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
-from timeline.observe._traces import Span, Traces, compacted_attributes
+from timeline.observe._traces import SafeSpan, Traces, compacted_attributes
 
 if TYPE_CHECKING:
     from render import Decided, FoldRange, Need, Summary
@@ -852,7 +852,7 @@ class _Report:
     _timeline: TimelineId
     _context: Context
     _observers: tuple[Observer, ...]
-    _span: Span
+    _span: SafeSpan
     _is_repeated: bool = attrs.field(default=False, init=False)
 
     def steps(self, before: View, rendered: Rendered) -> Flow[None]:

@@ -101,7 +101,7 @@ from timeline.engine._removal import (
     forget_block,
     forget_timeline,
 )
-from timeline.engine._settings import Settings
+from timeline.engine._settings import TimelineSettings
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Shot:
 
     view: View = attrs.field(repr=False)
     version: int
-    settings: Settings = attrs.field(repr=False)
+    settings: TimelineSettings = attrs.field(repr=False)
     at: float
 
 
@@ -185,7 +185,7 @@ class Operations:
     """The operations of one timeline."""
 
     engine: Engine
-    settings: Settings
+    settings: TimelineSettings
     preparation: Preparation = attrs.field(
         default=attrs.Factory(lambda self: Preparation(self.engine), takes_self=True), init=False
     )

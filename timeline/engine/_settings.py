@@ -76,7 +76,7 @@ class NoRoomError(MisuseError):
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class TimelineSettings:
     """The options from which a context is made."""
 
     policy: Policy
@@ -106,7 +106,7 @@ class Settings:
     """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
 
     @classmethod
-    def of(cls, options: Options) -> "Settings":
+    def of(cls, options: Options) -> "TimelineSettings":
         """The settings for these options, with names resolved and defaults filled in.
 
         Raises:
@@ -139,7 +139,7 @@ class Settings:
             or not isinstance(options.get("artifacts", ""), Path | str),
         )
 
-    def for_model(self, model: Model) -> "Settings":
+    def for_model(self, model: Model) -> "TimelineSettings":
         """The same settings for another model. A window that was given stays, unless it is larger than the model's."""
         from timeline.tokens import counter_for
 

@@ -78,7 +78,7 @@ class Draft:
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class Drafts:
     """The content of an answer, and the stop reason."""
 
     drafts: tuple[Draft, ...]
@@ -108,15 +108,15 @@ def _call(call: Call, call_id: str) -> Draft:
     )
 
 
-def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:
+def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Drafts:
     """As much of a reply as fits; `rooms` has the tokens that are left, by the stop reason if they are used up."""
     reason = min(rooms, key=lambda name: rooms[name])
     fitting, used = _fitting(drafts, rooms[reason], count)
     if used > rooms[reason]:
-        return Answer(drafts=fitting, stop_reason=reason, output_tokens=rooms[reason])
+        return Drafts(drafts=fitting, stop_reason=reason, output_tokens=rooms[reason])
     if reply.stopped == "max_tokens" and fitting and fitting[-1].text:
         fitting = (*fitting[:-1], fitting[-1].cut(len(fitting[-1].text) // 2))
-    return Answer(drafts=fitting, stop_reason=reply.stopped, output_tokens=max(used, 1))
+    return Drafts(drafts=fitting, stop_reason=reply.stopped, output_tokens=max(used, 1))
 
 
 def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Draft, ...], int]:

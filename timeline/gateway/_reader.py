@@ -41,7 +41,7 @@ from persistence import (
     block_at,
 )
 from timeline import Options, Timeline
-from timeline.engine import Settings
+from timeline.engine import TimelineSettings
 from timeline.gateway.clients import HEADER
 from timeline.react import HITS_MAX, MARK, Room, Tool, ToolReply, reading_tools, refused, tool
 from timeline.report import descriptions
@@ -163,7 +163,7 @@ class StoreReader:
         return Timeline.open(name, **options)
 
     def _room(self) -> Room:
-        return Room.in_prompt(Settings.of(self.options))
+        return Room.in_prompt(TimelineSettings.of(self.options))
 
     def _newest(self) -> list[TimelineInfo]:
         return sorted(self.store.list(), key=lambda info: info.updated_at, reverse=True)

@@ -307,7 +307,7 @@ DECODED_BYTES_MAX: Final = 2**26
 """Largest size of a decoded body."""
 
 
-class TooLargeError(Exception):
+class RequestTooLargeError(Exception):
     """A request that is larger than any provider accepts."""
 
 

@@ -23,7 +23,7 @@ from timeline import (
     retry_with_compaction,
 )
 from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -148,7 +148,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 @attrs.frozen(kw_only=True)
-class _Call:
+class _ModelCall:
     """One call of a model."""
 
     going: _Going
@@ -207,7 +207,7 @@ def _asking(model: Any, going: _Going) -> Any:
             f"TimelineMiddleware: the agent's model must be a chat model, not a {type(model).__name__}; "
             "bind tools and settings by the agent's own arguments"
         )
-    call, same = _Call(going=going, model=model), model.model_copy()
+    call, same = _ModelCall(going=going, model=model), model.model_copy()
     vars(same).update(invoke=call.invoke, ainvoke=call.ainvoke)
     return same
 
@@ -280,7 +280,7 @@ def messages_of(rendered: Rendered) -> list[BaseMessage]:
     return messages
 
 
-def _content(pieces: Sequence[Piece]) -> Any:
+def _content(pieces: Sequence[ContentPiece]) -> Any:
     """The content of a message; text alone if it is nothing else."""
     blocks = [{**_block(piece.content), **piece.mark} for piece in pieces]
     is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
@@ -308,7 +308,7 @@ def _block(part: Any) -> Json:
             raise TypeError(type(part).__name__)
 
 
-def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
+def _results(pieces: Sequence[ContentPiece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
     for piece in pieces:
         if not isinstance(result := piece.content, Result):
             continue
@@ -327,7 +327,7 @@ def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[Tool
         )
 
 
-def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
+def _spoken(pieces: Sequence[ContentPiece], vendor: str) -> AIMessage:
     calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
     seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
     blocks: list[Any] = [block for piece in pieces for block in _content_blocks(piece, vendor)]
@@ -339,7 +339,7 @@ def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     )
 
 
-def _content_blocks(piece: Piece, vendor: str) -> Iterator[Json]:
+def _content_blocks(piece: ContentPiece, vendor: str) -> Iterator[Json]:
     """The blocks of what the model said, in the form in which LangChain returns this vendor's."""
     match piece.content:
         case Said(text=text, provider={"thoughtSignature": seal}):

@@ -27,7 +27,7 @@ from timeline.integrations._conversation import (
     lacking,
     timeline_for,
 )
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
 try:
     from pydantic_ai import (
@@ -144,7 +144,7 @@ class TimelineCapability(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model[Any]) -> Model[Any]:
         """The model, asked with the timeline's requests."""
-        return _Asking(model, self)
+        return _TimelineModel(model, self)
 
     async def request(
         self,
@@ -193,7 +193,7 @@ class TimelineCapability(AbstractCapability[Any]):
         return cast("str", synced.system)
 
 
-class _Asking(WrapperModel):
+class _TimelineModel(WrapperModel):
     """A model that is asked with the timeline's requests: one that calls others, such as a fallback, by each of them."""
 
     def __init__(self, wrapped: Model[Any], capability: TimelineCapability) -> None:
@@ -225,11 +225,11 @@ class _Asking(WrapperModel):
         model = self.wrapped
         if isinstance(model, FallbackModel):
             same = copy(model)
-            same.models = [_Asking(one, self._capability) for one in model.models]
+            same.models = [_TimelineModel(one, self._capability) for one in model.models]
             return same, arguments
         if isinstance(model, WrapperModel):
             wrapper = copy(model)
-            wrapper.wrapped = _Asking(model.wrapped, self._capability)
+            wrapper.wrapped = _TimelineModel(model.wrapped, self._capability)
             return wrapper, arguments
         return model, await self._capability.request(model, *arguments)
 
@@ -266,7 +266,7 @@ def messages_of(rendered: Rendered) -> list[ModelMessage]:
     return messages
 
 
-def _request_parts(pieces: Iterator[Piece], names: Mapping[str, str]) -> Iterator[Any]:
+def _request_parts(pieces: Iterator[ContentPiece], names: Mapping[str, str]) -> Iterator[Any]:
     """The parts of a request."""
     for role, group in groupby(pieces, lambda piece: piece.role):
         if role == "tool":
@@ -315,7 +315,7 @@ def _content(part: Any) -> UserContent:
             raise TypeError(type(part).__name__)
 
 
-def _spoken(piece: Piece, vendor: str) -> Iterator[Any]:
+def _spoken(piece: ContentPiece, vendor: str) -> Iterator[Any]:
     """The parts of an answer; `provider_name` tells the vendor's model that it may send a signature back."""
     match piece.content:
         case Said(text=text, provider=provider):

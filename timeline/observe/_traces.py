@@ -66,7 +66,7 @@ _MEASURED: Final = (
 
 
 @attrs.frozen
-class Span:
+class SafeSpan:
     """A span of a tracer, or none; without one it does nothing."""
 
     _span: "TracedSpan | None" = None
@@ -135,15 +135,15 @@ class Traces:
 
     def span(
         self, name: str, attributes: Attributes | None = None, kind: Kind = "INTERNAL"
-    ) -> AbstractContextManager[Span]:
+    ) -> AbstractContextManager[SafeSpan]:
         """A span, which is the current one until it ends; an exception inside it becomes its error. If its attributes
         name an operation of the conventions, its duration is measured."""
         if not self.are_on:
-            return nullcontext(Span())
+            return nullcontext(SafeSpan())
         return self._measured(name, attributes or {}, kind)
 
     @contextmanager
-    def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+    def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
         begin = self.timer()
         with self._span(name, attributes, kind) as span:
             try:
@@ -156,9 +156,9 @@ class Traces:
                     self._measures.lasted(self.timer() - begin, span.attributes)
 
     @contextmanager
-    def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+    def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
         if self.tracer is None:
-            yield Span(attributes=attributes)
+            yield SafeSpan(attributes=attributes)
             return
         from opentelemetry.context import attach, detach
         from opentelemetry.trace import SpanKind, set_span_in_context
@@ -173,24 +173,24 @@ class Traces:
         )
         token = None if started is None else attach(set_span_in_context(started))
         try:
-            yield Span(started, about)
+            yield SafeSpan(started, about)
         finally:
             if token is not None:
                 detach(token)
             _attempt(started, "end")
 
-    def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
+    def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[SafeSpan]:
         """The span of a call of a store with this number of events."""
         about = {"foldline.store": type(store).__name__, "foldline.events": events}
         return self.span(f"foldline.{name}", about)
 
     def chat(
         self, model: str, provider: str, more: Attributes | None = None
-    ) -> AbstractContextManager[Span]:
+    ) -> AbstractContextManager[SafeSpan]:
         """The span of one call of a model; `provider` by its name in the conventions. Without a model, none was
         called."""
         if not model:
-            return nullcontext(Span())
+            return nullcontext(SafeSpan())
         operation = "generate_content" if provider.startswith("gcp.") else "chat"
         about = {_OPERATION: operation, _PROVIDER: provider, _MODEL: model, **(more or {})}
         return self.span(f"{operation} {model}", about, "CLIENT")

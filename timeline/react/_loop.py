@@ -64,7 +64,7 @@ from timeline.react._events import (
     StreamLost,
 )
 from timeline.react._limits import LimitReached, Meter, priced
-from timeline.react._output import MISSING, OutputError, Result, fault_in, has_tried, result_in
+from timeline.react._output import MISSING, OutputError, OutputValue, fault_in, has_tried, result_in
 from timeline.react._settings import AgentSettings, text_in
 from timeline.react._tools import Tool
 
@@ -129,7 +129,7 @@ class WindowExceededError(FoldlineError):
 
 
 @attrs.frozen
-class _Answer:
+class _ModelAnswer:
     rendered: Rendered
     response: Any
     stop: str
@@ -210,7 +210,7 @@ class Loop:
             return is_done(self.timeline.view)
         return self._result() is not None
 
-    def _result(self) -> Result | None:
+    def _result(self) -> OutputValue | None:
         tool = self.settings.result_tool
         return result_in(self.timeline.view, tool) if tool else None
 
@@ -288,7 +288,7 @@ class Loop:
         )
         return stop
 
-    def _ask(self, rendered: Rendered) -> Flow[_Answer]:
+    def _ask(self, rendered: Rendered) -> Flow[_ModelAnswer]:
         """The response to a request; raises the error that makes `with_compaction` compact if the window was exceeded."""
         response = yield from response_to(rendered)
         usage = rendered.provider.usage(response)
@@ -296,7 +296,7 @@ class Loop:
         stop = rendered.provider.stop(response)
         if stop == WINDOW:
             raise WindowExceededError(response, rendered)
-        return _Answer(rendered, response, stop)
+        return _ModelAnswer(rendered, response, stop)
 
     def _report_compaction(self) -> Flow[None]:
         """Report that the prompt was compacted."""
@@ -321,7 +321,7 @@ class Loop:
 
     # After a response.
 
-    def _react(self, answer: _Answer) -> Flow[str]:
+    def _react(self, answer: _ModelAnswer) -> Flow[str]:
         stop = answer.stop
         self._add_text(answer.text)
         runs = bool(open_calls(self.timeline.view)) and stop in _RUN

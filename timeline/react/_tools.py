@@ -291,7 +291,7 @@ class GivenUpError(Exception):
 
 
 @attrs.frozen
-class _Run:
+class _ToolRun:
     """What the flow of a call yields: a tool or `capture` function to be run."""
 
     function: Function
@@ -325,13 +325,13 @@ class Caller:
 
     def _flow(
         self, call: ToolCall, context: RunContext | None
-    ) -> Generator[_Run, Any, ToolDone | Suspension]:
+    ) -> Generator[_ToolRun, Any, ToolDone | Suspension]:
         started, mark = self.clock(), None
         try:
             tool, arguments = self._prepare(call)
             mark = yield from self._current(call)
             own = {tool.context: context} if tool.context else {}
-            answer = yield _Run(tool.call, {**arguments, **own}, tool.timeout)
+            answer = yield _ToolRun(tool.call, {**arguments, **own}, tool.timeout)
             if isinstance(answer, Suspension):
                 return answer
             reply = _reply(answer)
@@ -342,13 +342,13 @@ class Caller:
         refusal = _too_large(result)
         return self._result(call, _failed(call, refusal), started, None) if refusal else result
 
-    def _current(self, call: ToolCall) -> Generator[_Run, Any, Determinism | None]:
+    def _current(self, call: ToolCall) -> Generator[_ToolRun, Any, Determinism | None]:
         tool = self.tools.get(call.name)
         if tool is None or tool.capture is None:
             return None
         try:
             arguments = accepted(tool.capture, tool.check(call.input))
-            return _mark((yield _Run(tool.capture, arguments)))
+            return _mark((yield _ToolRun(tool.capture, arguments)))
         except Exception:
             log.warning("the capture of tool %s failed", call.name, exc_info=True)
             return Determinism()
@@ -394,14 +394,14 @@ def withheld(result: ToolDone) -> ToolDone:
     return ToolDone(call=result.call, output=refusal, is_error=True, envelope=envelope)
 
 
-def _perform(run: _Run) -> object:
+def _perform(run: _ToolRun) -> object:
     if inspect.iscoroutinefunction(run.function):
         return _awaited(_within(run.timeout, run.function(**run.arguments)))
     answer = run.function(**run.arguments) if run.timeout is None else _in_time(run, run.timeout)
     return _awaited(answer) if inspect.iscoroutine(answer) else answer
 
 
-def _in_time(run: _Run, seconds: float) -> object:
+def _in_time(run: _ToolRun, seconds: float) -> object:
     work = in_thread(lambda: run.function(**run.arguments), "foldline-tool")
     try:
         return work.result(seconds)
@@ -412,7 +412,7 @@ def _in_time(run: _Run, seconds: float) -> object:
         raise GivenUpError(TIMED_OUT.format(seconds)) from None
 
 
-async def _aperform(run: _Run) -> object:
+async def _aperform(run: _ToolRun) -> object:
     import asyncio  # here, as in `timeline._flow_drivers`
 
     async def called() -> object:

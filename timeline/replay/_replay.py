@@ -49,13 +49,13 @@ from timeline.billing import (
     recorded_bill,
     unlogged_in,
 )
-from timeline.engine import Settings, counted
+from timeline.engine import TimelineSettings, counted
 from timeline.replay._coverage import Coverage, coverage
-from timeline.replay._handover import Handover, Meter
+from timeline.replay._handover import Handover, MemoryMeter
 from timeline.replay._options import ReplayOptions, smaller_windows
-from timeline.replay._output import Dump, Sent, reserve_store
+from timeline.replay._output import Dump, DumpRecord, reserve_store
 from timeline.replay._recall import Recall
-from timeline.replay._summarizers import RecordingSummarizer, StandIn
+from timeline.replay._summarizers import RecordingSummarizer, SilentSummarizer
 from timeline.tokens import counter_for
 
 CHECK_EVERY_CALLS = 50
@@ -321,8 +321,8 @@ class Replay:
     """Tokens and dollars of sending everything, for each call."""
     reference: RunningBill
     """The bill for sending everything."""
-    memory: Meter
-    writer: StandIn | RecordingSummarizer | None = None
+    memory: MemoryMeter
+    writer: SilentSummarizer | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
     guess: str = ""
@@ -366,7 +366,7 @@ class Replay:
             lasting=PromptCache.of(reference.model),
             full=full,
             reference=reference,
-            memory=Meter.of(session),
+            memory=MemoryMeter.of(session),
             writer=writer,
             dump=dump,
             guess=options.guess_for(session),
@@ -417,7 +417,7 @@ class Replay:
         reason = rendered.cannot_fit
         self.cannot_fit += reason is not None and reason.reason == "over_limit"
         if self.dump:
-            self.dump(Sent(call=call, ts=at, rendered=rendered, summaries=summaries, ms=ms))
+            self.dump(DumpRecord(call=call, ts=at, rendered=rendered, summaries=summaries, ms=ms))
 
     def check(self) -> None:
         """Check that every block is accounted for and that the log, read back, gives the same view."""
@@ -481,12 +481,12 @@ def _marked(request: CacheRequest) -> CacheRequest:
     return request if request.marks else attrs.evolve(request, marks=[(last, 1)], whole=last)
 
 
-def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
+def _writer(options: ReplayOptions) -> SilentSummarizer | RecordingSummarizer | None:
     match options.summarizer:
         case "extractive":
             return None
         case "stand-in":
-            return StandIn()
+            return SilentSummarizer()
         case "anthropic":
             return RecordingSummarizer.at(options.base_url)
         case writer:
@@ -524,7 +524,7 @@ class ReplayTimeline:
     """A timeline, its clock, and the system prompt and tools of its requests."""
 
     timeline: Timeline
-    settings: Settings
+    settings: TimelineSettings
     system: System
     tools: Tools
     clock: Clock
@@ -547,7 +547,7 @@ class ReplayTimeline:
         chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
             timeline=Timeline.open(options.name or session.name, **chosen),
-            settings=Settings.of(chosen),
+            settings=TimelineSettings.of(chosen),
             system=options.system_for(session),
             tools=options.tools_for(session),
             clock=clock,

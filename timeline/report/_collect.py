@@ -52,7 +52,7 @@ from render import (
 )
 from timeline._arguments import System, Tools
 from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
-from timeline.engine import Settings, taken_back, without_hidden
+from timeline.engine import TimelineSettings, taken_back, without_hidden
 from timeline.replay import CARRIED, STATES, VISIBLE, Lives
 from timeline.report._description import beginning
 from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
@@ -69,7 +69,7 @@ TEXT_MAX: Final = 200_000
 class Prompting:
     """The settings, system prompt and tools with which the requests of a log are rendered."""
 
-    settings: Settings
+    settings: TimelineSettings
     system: System = None
     tools: Tools = None
     counter: str = "model"
@@ -89,8 +89,8 @@ class Collector:
     """Tokens and dollars of sending everything, for the first calls, if already known."""
     recorded: Sequence[UsageRecorded | None] = attrs.field(default=(), kw_only=True)
     """Of a replay: the usage of each call in the recording."""
-    calls: "list[Call]" = attrs.field(factory=list["Call"], init=False)
-    blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
+    calls: "list[CallFigures]" = attrs.field(factory=list["CallFigures"], init=False)
+    blocks: "list[_ReportRow]" = attrs.field(factory=list["_ReportRow"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
     usage: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
     """All that was reported, of calls outside the conversation, too."""
@@ -162,7 +162,7 @@ class Collector:
         self._whole.add(version, event)
         call = self._call_of(block)
         part, file = belonging(block, call)
-        self.blocks.append(_Row(version, event.at, block, path, len(self.calls), part, file))
+        self.blocks.append(_ReportRow(version, event.at, block, path, len(self.calls), part, file))
 
     def _call_of(self, block: Block) -> ToolCall | None:
         """The tool call that a block is, or whose result it is."""
@@ -183,7 +183,7 @@ class Collector:
             tokens = round(event.tokens * account.ratio + account.prefix)
         full = self._full(number, at, rendered)
         self.calls.append(
-            Call(
+            CallFigures(
                 at=at,
                 shown=event.shown if event else view.version,
                 tokens=tokens,
@@ -367,7 +367,7 @@ class Collector:
 
 
 @attrs.frozen
-class _Row:
+class _ReportRow:
     """One block in a report."""
 
     version: int
@@ -394,7 +394,7 @@ MILLION: Final = 1_000_000
 
 
 @attrs.frozen(kw_only=True)
-class Call:
+class CallFigures:
     """One request with its tokens, cost and usage."""
 
     at: float
@@ -476,7 +476,7 @@ class Everything:
         return rates.cost(0, read, {ttl: tokens - read}) / MILLION
 
 
-def columns(calls: Sequence[Call]) -> dict[str, list[Any]]:
+def columns(calls: Sequence[CallFigures]) -> dict[str, list[Any]]:
     """The calls in the page's format: a list for each field."""
     plain = ("at", "shown", "tokens", "full", "decisions")
     cached = {"read": "cache_read", "write": "cache_write", "uncached": "uncached"}

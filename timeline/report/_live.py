@@ -87,11 +87,11 @@ def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Look
     """A context manager factory that gives the store for one read."""
     if isinstance(store, EventStore):
         return lambda: nullcontext(store)
-    return _Opening(locate_store(store) if isinstance(store, str | PathLike) else store)
+    return _StoreOpener(locate_store(store) if isinstance(store, str | PathLike) else store)
 
 
 @attrs.define
-class _Opening:
+class _StoreOpener:
     """Opens a store for each read, so that a writer can use it; a store on a server stays open."""
 
     location: StoreLocation

@@ -133,7 +133,7 @@ HIDDEN: Final = "(hidden)"
 
 
 @attrs.define
-class Row:
+class LogRow:
     """One timeline, up to the point to which its log was read."""
 
     id: TimelineId
@@ -191,7 +191,7 @@ class Row:
 class Listing:
     """The newest timelines of a store; each log is read only once."""
 
-    _rows: dict[TimelineId, Row] = attrs.field(factory=dict[TimelineId, Row], init=False)
+    _rows: dict[TimelineId, LogRow] = attrs.field(factory=dict[TimelineId, LogRow], init=False)
     _counted: set[EventId] = attrs.field(factory=set[EventId], init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -207,7 +207,7 @@ class Listing:
             return {"all": len(infos), "rows": rows, "savings": words}
 
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
-        row = self._rows.setdefault(info.id, Row(info.id))
+        row = self._rows.setdefault(info.id, LogRow(info.id))
         if row.version < info.version:  # forgotten events cannot be read
             row.version = max(row.version, store.kept(info.id).forgotten)
         while row.version < info.version and (

@@ -116,7 +116,7 @@ log = logging.getLogger("foldline")
 
 
 @attrs.define(eq=False)
-class Patience:
+class SummarizerWait:
     """Waits for a timeline's summariser, at most `Policy.summary_seconds`."""
 
     _summarizer: Summarizer | None = attrs.field(default=None, init=False)

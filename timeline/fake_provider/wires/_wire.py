@@ -12,7 +12,7 @@ import attrs
 from blocks.formats import Format, obj
 from render import Json, Model
 from timeline.billing import CacheStep
-from timeline.fake_provider._reply import Answer, ApiError, Draft, Reply, overlong
+from timeline.fake_provider._reply import ApiError, Draft, Drafts, Reply, overlong
 
 _BILLING: Final = "x-anthropic-billing-header:"
 _PIECE_CHARS: Final = 24
@@ -30,7 +30,7 @@ class Outgoing:
     request: Json
     """The request that is answered."""
     model: Model
-    answer: Answer
+    answer: Drafts
     step: CacheStep
     """The billing of the request."""
     created: int
