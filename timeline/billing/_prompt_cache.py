@@ -68,7 +68,7 @@ class CacheStep:
 
 
 @attrs.define
-class _CacheEntry:
+class _CachedPrefix:
     expires_at: float
     ttl: int
 
@@ -100,7 +100,7 @@ class PromptCache:
     """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
     ttl_min: float = 0.0
     """The seconds for which marks ask at least; without marks, those for which every prefix is kept at least."""
-    _entries: dict[int, _CacheEntry] = attrs.field(init=False, factory=dict[int, _CacheEntry])
+    _entries: dict[int, _CachedPrefix] = attrs.field(init=False, factory=dict[int, _CachedPrefix])
     _entries_max: int = attrs.field(init=False, default=ENTRIES_SPARE)
     _last: dict[str, tuple[int, int]] = attrs.field(init=False, factory=dict[str, tuple[int, int]])
     """Block index and prefix number of the last mark of each conversation's previous request."""
@@ -140,7 +140,7 @@ class PromptCache:
         """Restore an entry."""
         entry = self._entries.get(prefix)
         if entry is None or entry.expires_at < expires_at:
-            self._entries[prefix] = _CacheEntry(expires_at, max(ttl, entry.ttl if entry else 0))
+            self._entries[prefix] = _CachedPrefix(expires_at, max(ttl, entry.ttl if entry else 0))
 
     def request(self, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
@@ -180,7 +180,7 @@ class PromptCache:
             prefix = request.chain[index]
             entry = self._live(prefix, ts)
             if entry is None or entry.ttl < ttl:
-                self._entries[prefix] = _CacheEntry(ts + max(ttl, self.ttl_min), ttl)
+                self._entries[prefix] = _CachedPrefix(ts + max(ttl, self.ttl_min), ttl)
         self._last.pop(conversation, None)
         if request.marks:
             last = request.marks[-1][0]
@@ -191,7 +191,7 @@ class PromptCache:
         self._last = {name: last for name, last in self._last.items() if last[1] in self._entries}
         self._entries_max = 2 * len(self._entries) + ENTRIES_SPARE
 
-    def _live(self, prefix: int, ts: float) -> _CacheEntry | None:
+    def _live(self, prefix: int, ts: float) -> _CachedPrefix | None:
         entry = self._entries.get(prefix)
         return entry if entry is not None and entry.expires_at > ts else None
 

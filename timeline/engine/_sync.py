@@ -406,7 +406,7 @@ Piece: TypeAlias = Message | Said | Call | Result
 
 
 @attrs.frozen(kw_only=True)
-class Segment:
+class Passage:
     """One piece of a history, with the content before it that only a provider reads."""
 
     number: int
@@ -426,7 +426,7 @@ class History:
     later.
     """
 
-    steps: tuple[Segment, ...]
+    steps: tuple[Passage, ...]
     chain: tuple[str, ...]
     """For each number of pieces, from 0: the hash of that many pieces."""
     system: str
@@ -509,7 +509,7 @@ class HistoryReader:
     format: Format
     after: int = 0
     """The timeline's version after which the history begins."""
-    _steps: list[Segment] = attrs.field(factory=list[Segment], init=False)
+    _steps: list[Passage] = attrs.field(factory=list[Passage], init=False)
     _chain: list[str] = attrs.field(init=False)
     _digest: bytes = attrs.field(default=b"", init=False)
     _own: list[Own] = attrs.field(factory=list[Own], init=False)
@@ -549,7 +549,7 @@ class HistoryReader:
         if self._last and self._own:
             number, message = self._last
             telling += self._is_first_of(number)
-            steps += (Segment(number=number, message=message, own=tuple(self._own), piece=None),)
+            steps += (Passage(number=number, message=message, own=tuple(self._own), piece=None),)
         return History(
             steps=steps,
             chain=tuple(self._chain),
@@ -562,7 +562,7 @@ class HistoryReader:
         """Drop the content of the first `count` steps; only a log that is known to have them may be compared then."""
         span = slice(self.forgotten, count)
         self._steps[span] = [
-            Segment(number=step.number, message=_FORGOTTEN, own=(), piece=None)
+            Passage(number=step.number, message=_FORGOTTEN, own=(), piece=None)
             for step in self._steps[span]
         ]
         self.forgotten = max(self.forgotten, count)
@@ -573,7 +573,7 @@ class HistoryReader:
             if isinstance(piece, Thought | Verbatim):
                 self._own.append(piece)
                 continue
-            step = Segment(number=self._count, message=message, own=tuple(self._own), piece=piece)
+            step = Passage(number=self._count, message=message, own=tuple(self._own), piece=piece)
             self._telling += self._is_first_of(self._count)
             self._steps.append(step)
             self._own.clear()
@@ -617,7 +617,7 @@ class Missing:
 
     count: int
     """Number of steps up to and including this one."""
-    step: Segment
+    step: Passage
     pieces: tuple[Piece | Own, ...]
 
 
@@ -706,7 +706,7 @@ class _Matcher:
         self._response: str = ""
         """Id of the response that was last matched as a whole."""
 
-    def along(self, steps: Sequence[Segment], start: int, differs: int) -> Parting:
+    def along(self, steps: Sequence[Passage], start: int, differs: int) -> Parting:
         """The result for the steps after the first `start`; `differs` is the number of the first step that is known
         to differ, or 0."""
         missing: list[Missing] = []
@@ -729,7 +729,7 @@ class _Matcher:
         ahead = (self._blocks[index] for index in rest)
         return next((each for each in ahead if each.is_required and not each.is_taken), None)
 
-    def _lacking(self, step: Segment) -> tuple[Piece | Own, ...] | None:
+    def _lacking(self, step: Passage) -> tuple[Piece | Own, ...] | None:
         """The pieces of a step that the log lacks; pieces that it has are marked as matched. None: the log has
         something else there."""
         piece = step.piece
