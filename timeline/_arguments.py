@@ -230,19 +230,19 @@ def _block(block: Any, call: str) -> Block:
         checked_words(block.tag, call, "the tag")
         if not isinstance(cast("object", block.fields), dict):
             raise MisuseError(f"{call}: the fields must be a dict, not {in_words(block.fields)}")
-        named: tuple[object, object] = block.fields.get("id"), block.fields.get("turn", "")
+        ids: tuple[object, object] = block.fields.get("id"), block.fields.get("turn", "")
     else:
-        named = block.id, block.turn
+        ids = block.id, block.turn
     # Ids that would change when they are stored could not be found again.
-    checked_words(named[0], call, "the id")
-    checked_text(named[1], call, "the turn")
-    made = canonical_block(block)
-    if isinstance(made, OpaqueBlock) and not isinstance(block, OpaqueBlock):
+    checked_words(ids[0], call, "the id")
+    checked_text(ids[1], call, "the turn")
+    stored = canonical_block(block)
+    if isinstance(stored, OpaqueBlock) and not isinstance(block, OpaqueBlock):
         raise MisuseError(f"{call} is not a valid {tag_of(block)}: {_fault_of(block)}")
-    for part in images_of(made):
+    for part in images_of(stored):
         if isinstance(part, ImagePart | DocumentPart) and part.url and not is_web_url(part.url):
             raise MisuseError(f"{call}: {in_words(part.url)} is not an http(s) URL")
-    return made
+    return stored
 
 
 def _fault_of(block: Block) -> str:

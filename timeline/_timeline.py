@@ -127,11 +127,11 @@ class Shell:
             MisuseError: `model` is neither a name nor a `Model`, its provider is not known, or its window is smaller
                 than the room that is kept free for its answer.
         """
-        named = model_named(model) if isinstance(model, str) else model
-        checked_kind(named, Model, "for_model()", "model")
-        if named == self.settings.model:
+        target = model_named(model) if isinstance(model, str) else model
+        checked_kind(target, Model, "for_model()", "model")
+        if target == self.settings.model:
             return self
-        settings = self.settings.for_model(named)
+        settings = self.settings.for_model(target)
         return attrs.evolve(self, operations=attrs.evolve(self._operations, settings=settings))
 
 

@@ -275,9 +275,9 @@ class Flattener:
 
     def _block(self, place: str, content: Json) -> FlatBlock:
         """The flattened block, from the cache if the same object was seen; contents must not be mutated."""
-        seen = self._seen.get((place, id(content)))
-        if seen is not None and seen[0] is content:
-            return seen[1]
+        entry = self._seen.get((place, id(content)))
+        if entry is not None and entry[0] is content:
+            return entry[1]
         segment = self.provider.segment(place, content)
         if segment.key not in self._distinct:
             number = len(self._distinct)

@@ -296,11 +296,11 @@ def _billed(
     recording: SessionFile, session: Session, helpers: Iterable[UsageRecorded], wanted: Choice
 ) -> Iterator[Billed]:
     """The session, if it has chosen calls."""
-    named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
-    if wanted.session(named, session):
+    source = attrs.evolve(recording, agent=recording.agent or agent_of(session))
+    if wanted.session(source, session):
         spent = spending_of(session, helpers, wanted.call)
         if spent.bill.all_calls:
-            yield Billed.of(named, session, spent)
+            yield Billed.of(source, session, spent)
 
 
 # Adding up
@@ -360,14 +360,14 @@ def short_ids(ids: Sequence[str]) -> dict[int, str]:
     """By place: the shortest beginning of at least eight characters that no other UUID has; other names are whole."""
     lengths = [ID_CHARS_MIN if UUID.fullmatch(each) else len(each) for each in ids]
     while True:
-        shown = [each[:length] for each, length in zip(ids, lengths, strict=True)]
-        same = Counter(shown)
+        names = [each[:length] for each, length in zip(ids, lengths, strict=True)]
+        same = Counter(names)
         longer = [
             length + (same[name] > 1 and length < len(each))
-            for each, length, name in zip(ids, lengths, shown, strict=True)
+            for each, length, name in zip(ids, lengths, names, strict=True)
         ]
         if longer == lengths:
-            return dict(enumerate(shown))
+            return dict(enumerate(names))
         lengths = longer
 
 
@@ -551,10 +551,10 @@ def _grid(width: int) -> Table:
 
 
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
-    chosen = options.files or any(
+    has_filter = options.files or any(
         getattr(options, name) for name in ("since", "until", "project", "agent", "model")
     )
-    if chosen and (options.files or any(folder.recordings for folder in folders)):
+    if has_filter and (options.files or any(folder.recordings for folder in folders)):
         say("no calls: nothing in these sessions matches")
         return
     say("no session found in " + ", ".join(_homely(str(folder.path)) for folder in folders))

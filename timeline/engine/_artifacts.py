@@ -296,19 +296,19 @@ class Sealing:
         Raises:
             MisuseError: a result is confidential, and there is no artifact store or no key for it.
         """
-        made: list[Event] = []
+        output: list[Event] = []
         tools: dict[CallId, str] = {}
         is_by_tool = any(own.sensitivity for own in self.policy.tools.values())
         for event in events:
-            made.append(event)
+            output.append(event)
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolCall):
                 tools[event.block.call_id] = event.block.name
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
                 call = event.block.call_id
                 tool = (tools.get(call) or _tool_of(event.block, view)) if is_by_tool else ""
                 block = yield from self._sealed(event.block, tool)
-                made[-1] = msgspec.structs.replace(event, block=block)
-        return made
+                output[-1] = msgspec.structs.replace(event, block=block)
+        return output
 
     def _sealed(self, block: ToolResult, tool: str) -> Flow[ToolResult]:
         sensitivity = self._sensitivity(block, tool)
@@ -352,14 +352,14 @@ class Sealing:
 
     def opened(self, events: Sequence[Recorded]) -> Flow[tuple[Recorded, ...]]:
         """The events, with the contents of sealed results read from their artifacts."""
-        made: list[Recorded] = []
+        output: list[Recorded] = []
         for version, event in events:
             if isinstance(event, BlockAppended):
                 block = yield from self.opened_block(event.block)
                 if block is not event.block:
                     event = msgspec.structs.replace(event, block=block)  # noqa: PLW2901 -- the same event
-            made.append((version, event))
-        return tuple(made)
+            output.append((version, event))
+        return tuple(output)
 
     def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
         """The window with the contents of its sealed results; contents of other results are discarded."""

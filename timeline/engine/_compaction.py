@@ -430,8 +430,8 @@ class Compactor:
         service = self.artifact_service
         try:
             if service and (store := service.store):
-                named = {"timeline": engine.id, "mime": KEY_TYPE}
-                store.put(key.encode(), service.description(label_of(version), event.key, **named))
+                facts = {"timeline": engine.id, "mime": KEY_TYPE}
+                store.put(key.encode(), service.description(label_of(version), event.key, **facts))
         except Exception:  # the summary is used here, shared or not
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
@@ -471,12 +471,12 @@ def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummar
     ]
     if not secret:
         return summary
-    shown = [entry.block for entry in view.entries]
+    visible = [entry.block for entry in view.entries]
     if view.compaction is not None:
         text = leaves(msgspec.to_builtins(view.compaction.event.summary))
-        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
-        shown += [entry.block for entry in view.compaction.head.entries]
-    return Redaction(secret, [summary], shown).redacted(summary)
+        visible.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
+        visible += [entry.block for entry in view.compaction.head.entries]
+    return Redaction(secret, [summary], visible).redacted(summary)
 
 
 # Edits of hooks.

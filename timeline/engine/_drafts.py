@@ -141,9 +141,9 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
     hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
     hidden -= {e.block.id for e in view.entries if e.hidden_as not in {*LADDER, "clipped"}}
     then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
-    shown = hidden - {entry.block.id for entry in then}
-    if shown:
-        blocks = tuple(e.block.id for e in before.entries if e.block.id in shown)
+    restored = hidden - {entry.block.id for entry in then}
+    if restored:
+        blocks = tuple(e.block.id for e in before.entries if e.block.id in restored)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
     for reason, entries in groupby(then, key=_reason):
         yield BlocksHidden(

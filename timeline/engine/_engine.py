@@ -459,8 +459,8 @@ class Engine:
             return
         was_behind, self._behind = self._behind, True  # reset when the view has the events
         try:
-            written = [sealed(event) for event in events]
-            append = partial(self.store.append, self.id, written, expected_version=version)
+            sealed_events = [sealed(event) for event in events]
+            append = partial(self.store.append, self.id, sealed_events, expected_version=version)
             yield from self._stored("append", append, len(events))
             if self.traces.meter is not None:
                 self.traces.committed(events)

@@ -105,11 +105,11 @@ def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
     text = replacement or REPLACEMENT
 
     def hidden(targets: Sequence[Target]) -> View:
-        made = [
+        hides = [
             Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))
             for each in targets
         ]
-        return changed(engine.view, made, (), engine.clock())
+        return changed(engine.view, hides, (), engine.clock())
 
     return (yield from _settled(engine, keys, hidden))
 
@@ -312,13 +312,13 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     hidden = {v: b for v, b in blocks.items() if b.id in texts and not is_forgotten(b)}
     is_all = texts.keys() <= {block.id for block in blocks.values()}
     fold = view.compaction
-    written = _written(fold, log if is_all else ()) if fold else None
+    summary = _written(fold, log if is_all else ()) if fold else None
     quoting = [e for e in view.entries if e.replacement and e.hidden_as not in (None, "requested")]
-    parts = [written, *((entry.replacement, entry.dropped) for entry in quoting)]
+    parts = [summary, *((entry.replacement, entry.dropped) for entry in quoting)]
     redaction = Redaction(hidden.values(), parts, shown(blocks.values(), texts))
     events: list[Event] = []
-    if fold and written:
-        new = _without_quotations(written, hidden, redaction)
+    if fold and summary:
+        new = _without_quotations(summary, hidden, redaction)
         if new != fold.event.summary:
             events.append(_rewritten(fold, new, at))
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
@@ -338,16 +338,16 @@ def _texts(view: View, log: Sequence[Recorded]) -> dict[BlockId, str]:
 def _written(compaction: Compaction, log: Sequence[Recorded]) -> RangeSummary:
     """The summary in force as the log has it; without a log as it is now, because quotations of blocks that are not
     stored any more would not be found again."""
-    written = compaction.event.summary
+    summary = compaction.event.summary
     for version, event in log:
         match event:
             case RangeCompacted() if version == compaction.version:
-                written = event.summary
+                summary = event.summary
             case SummaryReplaced(redacted=False) if event.compaction == compaction.version:
-                written = event.summary
+                summary = event.summary
             case _:
                 pass
-    return written
+    return summary
 
 
 def _rewritten(compaction: Compaction, summary: RangeSummary, at: float) -> SummaryReplaced:
@@ -409,16 +409,16 @@ def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
     """A log that may be shown to others: blocks that are hidden on request are replaced by their texts, and all
     quotations of them are removed."""
     withheld = {block: item.replacement for block, item in withheld_after(log).items()}
-    shown = taken_back(log, withheld, withheld)
-    return [(version, _nameless(event)) for version, event in shown] if withheld else log
+    visible = taken_back(log, withheld, withheld)
+    return [(version, _nameless(event)) for version, event in visible] if withheld else log
 
 
 def summary_in(log: Sequence[Recorded], name: BlockId) -> RangeSummary | None:
     """The summary with this id as it was last written; None: there is none."""
-    written = (
+    events = (
         event for _, event in reversed(log) if isinstance(event, RangeCompacted | SummaryReplaced)
     )
-    return next((event.summary for event in written if event.summary.id == name), None)
+    return next((event.summary for event in events if event.summary.id == name), None)
 
 
 def taken_back(

@@ -329,8 +329,8 @@ class Operations:
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
-            named = self.settings.model.name
-            facts.append(replace(answer.usage, at=now, estimated=estimated, model=named))
+            model = self.settings.model.name
+            facts.append(replace(answer.usage, at=now, estimated=estimated, model=model))
         if not answer.blocks and not facts:
             return self.engine.version
         yield from refuse_folded_response(self.engine, answer.id)
@@ -598,8 +598,8 @@ class Operations:
             raise MisuseError(
                 "calibrate(): this timeline has no exact counter; open it with count_tokens=, a function of a request"
             )
-        shown = render.show(engine.view, context)
-        request = {"model": shown.model, **shown.request()}
+        rendered = render.show(engine.view, context)
+        request = {"model": rendered.model, **rendered.request()}
         tokens: object = yield AskSummarizer(
             partial(_count, count, request), partial(_acount, count, request)
         )
@@ -611,9 +611,9 @@ class Operations:
         fact = TokensCounted(
             id=EventId(engine.ids()),
             at=engine.clock(),
-            model=shown.model,
+            model=rendered.model,
             input=tokens,
-            estimated=shown.account.estimated,
+            estimated=rendered.account.estimated,
         )
         yield from engine.commit([fact])
         return account(engine.view, context)
@@ -718,15 +718,15 @@ class Operations:
             MisuseError: there is no such retention or folder, or the store cannot remove events.
         """
         store = self.engine.store
-        wanted = Retention.of(retention, archive, store)
+        rule = Retention.of(retention, archive, store)
         self.engine.check_open()
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted is None or compaction is None:
+        if rule is None or compaction is None:
             return Removed()
         cut = compaction.event.cut
-        return (yield from blocking(wanted.trim, store, self.engine.id, cut))
+        return (yield from blocking(rule.trim, store, self.engine.id, cut))
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
         """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what

@@ -214,8 +214,8 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
     """Whether two timelines share their first event; also True if one of them has no events."""
-    gone = max(store.kept(each).forgotten for each in (timeline, name))
-    mine, other = (store.read(each, after=gone, limit=1) for each in (timeline, name))
+    forgotten = max(store.kept(each).forgotten for each in (timeline, name))
+    mine, other = (store.read(each, after=forgotten, limit=1) for each in (timeline, name))
     return not mine or not other or mine[0][1].id == other[0][1].id
 
 

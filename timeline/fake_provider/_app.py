@@ -203,12 +203,12 @@ class Recorded:
 
 
 def _begun(scope: Scope) -> HttpRequest:
-    named = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     return HttpRequest(
         method=scope["method"],
         path=scope["path"],
         query=_without_key(scope["query_string"].decode("latin-1")),
-        headers={name: _REMOVED if name in _KEYS else value for name, value in named},
+        headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
     )
 
 

@@ -80,9 +80,9 @@ def _as_user(item: Json) -> Json:
 def _schema(request: Json, config: Json) -> Json | None:
     """The JSON schema of the output format, with a reference at its top resolved."""
     output = child(request, "output_config") or child(request, "text")
-    wanted = child(output, "format") or child(request, "response_format")
-    schema = child(wanted, "schema") or child(child(wanted, "json_schema"), "schema")
-    if wanted.get("type") != "json_schema":
+    form = child(output, "format") or child(request, "response_format")
+    schema = child(form, "schema") or child(child(form, "json_schema"), "schema")
+    if form.get("type") != "json_schema":
         schema = child(config, "responseJsonSchema") or child(config, "responseSchema")
         if not schema:
             return None

@@ -308,15 +308,15 @@ async def _unless_gone(
     Raises:
         ClientDisconnect: the client has disconnected.
     """
-    answer, gone = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
+    answer, disconnect = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
     try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answer, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             raise ClientDisconnect
         return answer.result()
     finally:
         answer.cancel()
-        gone.cancel()
+        disconnect.cancel()
 
 
 async def _incoming(http: Request) -> AsyncIterator[bytes]:

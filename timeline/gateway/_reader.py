@@ -194,12 +194,12 @@ class StoreReader:
 
     def _timelines(self, start: int) -> ToolReply:
         infos = self._newest()
-        shown = infos[start : start + LOOKED_AT_MAX]
+        page = infos[start : start + LOOKED_AT_MAX]
         header = f"{MARK}: the timelines of this store ({len(infos):,}), the last written first]\n"
-        about = dict(descriptions(self.store, [info.id for info in shown]))
+        about = dict(descriptions(self.store, [info.id for info in page]))
         begins = {name: first_words(each.prompt or "") for name, each in about.items()}
-        rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in shown)
-        more = start + len(shown)
+        rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in page)
+        more = start + len(page)
         rest = f"[go on with start={more}]" if more < len(infos) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
 
@@ -300,11 +300,11 @@ class Outline:
             rows.append(row)
             if len(rows) == ROWS_MAX:
                 break
-        shown = room.cut("".join(text for _, text in rows), header)
-        count = shown.count("\n")
+        page = room.cut("".join(text for _, text in rows), header)
+        count = page.count("\n")
         end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last
         rest = f"[go on with path=v{end + 1}-v{last}]" if end < last else ""
-        return ToolReply(output=f"{header}{shown}{rest}".rstrip("\n"))
+        return ToolReply(output=f"{header}{page}{rest}".rstrip("\n"))
 
     def _rows(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         after = first - 1

@@ -300,8 +300,8 @@ def _block(part: Any) -> Json:
         case DocumentPart(media_type="text/plain"):
             return {"type": "text-plain", "text": part.data, "mime_type": part.media_type}
         case DocumentPart():
-            named = {"filename": part.name} if part.name else {}
-            return {"type": "file", "base64": part.data, "mime_type": part.media_type, **named}
+            extra = {"filename": part.name} if part.name else {}
+            return {"type": "file", "base64": part.data, "mime_type": part.media_type, **extra}
         case ProviderPart():
             return part.value
         case _:

@@ -317,11 +317,11 @@ def _item(block: Block) -> Json | None:
 
 
 def _call(call: ToolCall) -> Json:
-    named = {"call_id": call.call_id, "name": call.name}
+    names = {"call_id": call.call_id, "name": call.name}
     if _is_custom(call):
-        return {"type": "custom_tool_call", **named, "input": call.input.get("input")}
+        return {"type": "custom_tool_call", **names, "input": call.input.get("input")}
     arguments = call.provider.get("arguments", spelled(call.input))
-    return {"type": "function_call", **named, "arguments": arguments}
+    return {"type": "function_call", **names, "arguments": arguments}
 
 
 def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:

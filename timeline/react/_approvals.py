@@ -97,8 +97,8 @@ class CallState:
     def decision(self) -> tuple[int, Record] | None:
         """The first decision, which counts."""
         decisions: tuple[Step, ...] = ("approved", "denied")
-        made = [self.steps[step] for step in decisions if step in self.steps]
-        return min(made, key=lambda each: each[0], default=None)
+        records = [self.steps[step] for step in decisions if step in self.steps]
+        return min(records, key=lambda each: each[0], default=None)
 
     @property
     def effective(self) -> ToolCall:

@@ -233,28 +233,28 @@ def tool(
             "description": signature.description,
             **declared,
         }
-        made = Tool(
+        result = Tool(
             **facts,
             input_schema=signature.schema,
             call=function,
             check=signature.arguments,
             context=signature.context,
         )
-        _check_needs(made, "capture", made.capture)
-        _check_needs(made, "needs_approval", made.needs_approval)
-        return made
+        _check_needs(result, "capture", result.capture)
+        _check_needs(result, "needs_approval", result.needs_approval)
+        return result
 
     return make if function is None else make(function)
 
 
-def _check_needs(made: Tool, name: str, function: object) -> None:
+def _check_needs(owner: Tool, name: str, function: object) -> None:
     """Refuse a function about calls that needs what the calls do not have."""
-    parameters = made.input_schema.get("properties", {})
+    parameters = owner.input_schema.get("properties", {})
     needs = required(function) if callable(function) else []
     missing = [each for each in needs if each not in parameters]
     if missing:
         raise MisuseError(
-            f"tool {made.name}: its {name} needs {', '.join(missing)}, "
+            f"tool {owner.name}: its {name} needs {', '.join(missing)}, "
             f"which is not a parameter of the tool ({', '.join(parameters) or 'it has none'})"
         )
 

@@ -87,8 +87,8 @@ class ReplayOptions:
         """The most tokens of a prompt: the given number, what the log says, or what the model has."""
         if self.window is not None:
             return self.window
-        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
-        return (0 if self.model else session.window) or TimelineSettings.of(chosen).limit
+        settings: Options = {"model": self.model_for(session), "policy": self.policy_given()}
+        return (0 if self.model else session.window) or TimelineSettings.of(settings).limit
 
     def kept_for(self, session: Session) -> float:
         """The seconds for which the session's provider kept its prompts, by its usage; 0: as the policy says, which counts

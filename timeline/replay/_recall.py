@@ -159,14 +159,14 @@ def recall_of(needs: Needs, text: str) -> CallRecall:
     """The shares of what a response needed that a request with this text has."""
     far = [need.name in text for need in needs.far]
     # Without the name, its surroundings do not count.
-    named = list(zip(needs.far, far, strict=True))
+    pairs = list(zip(needs.far, far, strict=True))
     return CallRecall(
         near=_share([need.name in text for need in needs.near]),
         far=_share(far),
-        far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
-        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in named]),
+        far_context=_share([is_there and _any(need.lines, text) for need, is_there in pairs]),
+        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in pairs]),
         quotes=_share([line in text for line in needs.quotes]),
-        surroundings=_share([is_there and share_around(need, text) for need, is_there in named]),
+        surroundings=_share([is_there and share_around(need, text) for need, is_there in pairs]),
         rules=_share([rule in text for rule in needs.rules]),
     )
 

@@ -536,18 +536,18 @@ class ReplayTimeline:
         """Create a timeline in `store`; `extra` overrides `options`."""
         clock, policy = Clock(), options.policy_for_replay()
         ttl_seconds = max(policy.ttl_seconds, options.kept_for(session))
-        chosen: Options = {
+        settings: Options = {
             "model": options.model_for(session),
             "policy": attrs.evolve(policy, ttl_seconds=ttl_seconds),
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
         if options.window is not None or session.window:
-            chosen["window"] = options.limit_for(session)
-        chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
+            settings["window"] = options.limit_for(session)
+        settings |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
-            timeline=Timeline.open(options.name or session.name, **chosen),
-            settings=TimelineSettings.of(chosen),
+            timeline=Timeline.open(options.name or session.name, **settings),
+            settings=TimelineSettings.of(settings),
             system=options.system_for(session),
             tools=options.tools_for(session),
             clock=clock,

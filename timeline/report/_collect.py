@@ -575,13 +575,13 @@ CONFIDENTIAL: Final = "[confidential]"
 def shareable(log: Sequence[Recorded]) -> Sequence[Recorded]:
     """The log without blocks hidden on request and without confidential results, which a store in memory may
     hold, and without quotations of them. The same object if there is nothing to remove."""
-    shown = without_hidden(log)
+    visible = without_hidden(log)
     secret = {
         event.block.id: CONFIDENTIAL
-        for _, event in shown
+        for _, event in visible
         if isinstance(event, BlockAppended) and _is_open_secret(event)
     }
-    return taken_back(shown, secret, secret)
+    return taken_back(visible, secret, secret)
 
 
 def changes_what_is_shared(event: Event) -> bool:

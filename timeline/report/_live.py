@@ -173,9 +173,9 @@ class _Served:
         state, quiet = "", 0
         try:
             while True:
-                begun = time.monotonic()
+                start = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
-                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - begun))
+                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - start))
                 if now != state:
                     state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()

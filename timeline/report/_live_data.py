@@ -34,8 +34,8 @@ NO_WINDOW: Final = (
 
 def model_in(log: list[Recorded]) -> str:
     """The latest model in the log that is in the table of models; empty if there is none."""
-    named = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
-    return next((name for name in named if name and model_named(name).known), "")
+    models = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
+    return next((name for name in models if name and model_named(name).known), "")
 
 
 @attrs.frozen(kw_only=True)
@@ -116,10 +116,10 @@ class Look:
         """Collect again from the beginning, so that blocks hidden since are left out."""
         log = [*store.log(self.name)]
         self.epoch += 1
-        shown = log if self.showing.hidden else shareable(log)
-        self._withheld = shown is not log
+        visible = log if self.showing.hidden else shareable(log)
+        self._withheld = visible is not log
         collector = Collector(self.showing.prompting(self.name, store, log))
-        for version, event in shown:
+        for version, event in visible:
             collector.add(version, event)
         self._collector, self._version = collector, log[-1][0] if log else 0
         return collector
@@ -199,9 +199,9 @@ class Listing:
         """The rows, newest first, and the number of all timelines."""
         with self._lock:
             infos = sorted(store.list(), key=lambda info: -info.updated_at)
-            shown = infos[:ROWS_MAX]
-            rows = [self._row(store, info) for info in shown]
-            parts = [self._rows[info.id].savings for info in shown]
+            page = infos[:ROWS_MAX]
+            rows = [self._row(store, info) for info in page]
+            parts = [self._rows[info.id].savings for info in page]
             total = sum_of(attrs.evolve(part, timelines=1) for part in parts if part.requests)
             words = total.lines() if total.requests else ()
             return {"all": len(infos), "rows": rows, "savings": words}

@@ -47,7 +47,7 @@ class Requests:
         factory=dict[int, tuple[object, int]], init=False
     )
     """The version of the block that each content shows, by the content's identity."""
-    _seen: dict[int, tuple[object, list[Placed]]] = attrs.field(
+    _by_id: dict[int, tuple[object, list[Placed]]] = attrs.field(
         factory=dict[int, tuple[object, list[Placed]]], init=False
     )
     """Pieces by identity: the renderer uses the same object for an unmarked message in every request."""
@@ -75,10 +75,10 @@ class Requests:
             yield self._piece(f"={name}", value)
             return
         for item in cast("list[object]", value):
-            seen = self._seen.get(id(item))
-            if seen is None or seen[0] is not item:
-                seen = self._seen[id(item)] = item, list(self._item(name, item))
-            yield from seen[1]
+            entry = self._by_id.get(id(item))
+            if entry is None or entry[0] is not item:
+                entry = self._by_id[id(item)] = item, list(self._item(name, item))
+            yield from entry[1]
 
     def _item(self, name: str, item: object) -> Iterator[Placed]:
         fields = obj(item)
@@ -91,8 +91,8 @@ class Requests:
             yield self._piece("", part)
 
     def _piece(self, slot: str, value: object) -> Placed:
-        shown = self._shown.get(id(value))
-        version = shown[1] if shown and shown[0] is value else 0
+        entry = self._shown.get(id(value))
+        version = entry[1] if entry and entry[0] is value else 0
         plain, mark = _unmarked(value)
         key = slot, _text(plain)
         number = self._index.get(key)

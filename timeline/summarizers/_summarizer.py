@@ -106,10 +106,10 @@ def checked(answer: object) -> Summary:
     if not isinstance(answer, render.Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
     try:
-        written = checked_summary(answer.summary)
+        summary = checked_summary(answer.summary)
     except msgspec.ValidationError as error:
         raise TypeError(f"a summariser's Summary has an invalid value: {error}") from error
-    return answer if written == answer.summary else attrs.evolve(answer, summary=written)
+    return answer if summary == answer.summary else attrs.evolve(answer, summary=summary)
 
 
 log = logging.getLogger("foldline")
