@@ -643,8 +643,8 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     marks = (event.agrees for _, event in appended if event.agrees is not None)
     counts = (mark.pieces for mark in marks if history.is_like(mark))
     differs = min((count for count in counts if count < len(history.chain)), default=0)
-    walk = _Matcher([_LogBlock(version=version, block=event.block) for version, event in appended])
-    return walk.along(history.steps, start.pieces if start else 0, differs)
+    blocks = [_LogBlock(version=version, block=event.block) for version, event in appended]
+    return _Matcher(blocks).along(history.steps, start.pieces if start else 0, differs)
 
 
 def additions(
