@@ -685,8 +685,8 @@ class _Reading:
         self._shared = set[str]()
         for part in _parts(texts) if hidden else ():
             marks = {mark for text in part for mark in read(text).marks()}
-            for text in hidden:
-                self._shared |= marks.intersection(read(text).marks())
+            for content in hidden:
+                self._shared |= marks.intersection(read(content).marks())
         self.left = {quotation for text in texts for quotation in self._quotations(text)}
         """The quotations that are not cleared."""
         self._cleared = set[str]()

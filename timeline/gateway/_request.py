@@ -185,19 +185,19 @@ class Body:
         """
         try:
             raw_fields = _RAW_FIELDS.decode(raw)
-            items = [*map(bytes, _RAW_LIST.decode(raw_fields[api.items]))]
+            messages = [*map(bytes, _RAW_LIST.decode(raw_fields[api.items]))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"its body is not JSON with a list {api.items!r}") from error
         fields = {
             name: b"" if name == api.items else bytes(value) for name, value in raw_fields.items()
         }
-        body = cls(api, raw, fields, items, _leads(api, items))
-        if not items:
+        body = cls(api, raw, fields, messages, _leads(api, messages))
+        if not messages:
             raise UnreadableError(f"its list {api.items!r} is empty")
         if body.value("previous_response_id") or body.value("conversation"):
             raise UnreadableError("the provider stores the conversation")
         names_held = api.provider == "openai.responses" and any(kind in raw for kind in _HELD)
-        if names_held and any(map(_is_held, items)):
+        if names_held and any(map(_is_held, messages)):
             raise UnreadableError("an item refers to content that the provider stores")
         return body
 
@@ -242,14 +242,14 @@ class Body:
                 return marks[-1]
         return None
 
-    def with_items(self, items: Sequence[object], more: Json) -> bytes:
+    def with_messages(self, messages: Sequence[object], more: Json) -> bytes:
         """The body with another conversation and with additional fields; everything else is unchanged."""
         own_fields = {name: msgspec.Raw(value) for name, value in self.fields.items()}
         fields: dict[str, object] = {**more, **own_fields}
-        fields[self.api.items] = items
+        fields[self.api.items] = messages
         if self.api.provider == "anthropic":
             fields.pop("cache_control", None)
-            own = sum(len(_marks_in(message)) for message in items)
+            own = sum(len(_marks_in(message)) for message in messages)
             self._thin(fields, MARKS_MAX - own)
         return msgspec.json.encode(fields)
 

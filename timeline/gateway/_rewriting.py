@@ -276,7 +276,7 @@ def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     fields = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in fields.items() if name not in (body.api.items, "store")}
     leading = map(msgspec.Raw, body.items[: body.leads])
-    return body.with_items([*leading, *messages], more)
+    return body.with_messages([*leading, *messages], more)
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
