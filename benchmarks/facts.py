@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from persistence.sessions import read_session
-from timeline.replay import ReplayOptions, Sent, replay
+from timeline.replay import DumpRecord, ReplayOptions, replay
 
 FACTS: Final = Path(__file__).with_name("facts.toml")
 WINDOWS: Final = (30_000, 60_000)
@@ -71,7 +71,7 @@ def last_request(path: Path, window: int) -> list[str]:
     """The texts of a session's last request."""
     last: list[Any] = []
 
-    def keep(sent: Sent) -> None:
+    def keep(sent: DumpRecord) -> None:
         last[:] = [sent.rendered]
 
     replay(read_session(path), ReplayOptions(window=window, provider="anthropic"), dump=keep)

@@ -20,7 +20,7 @@ import msgspec
 from benchmarks.results import keep, kept
 from benchmarks.trials import options, sessions
 from persistence.sessions import read_session
-from timeline.replay import Sent, replay
+from timeline.replay import DumpRecord, replay
 from timeline.replay._recall import Need, RequestTexts, needs_of, share_around
 
 WIDTHS = (20, 40, 80, 150, 300, 600)
@@ -36,7 +36,7 @@ def measured(job: tuple[Path, str, int]) -> Shares | None:
     sent: list[str] = []
     words = RequestTexts()
 
-    def keep(each: Sent) -> None:
+    def keep(each: DumpRecord) -> None:
         sent.append(words.of(each.rendered))
 
     result = replay(session, options(window, policy), dump=keep)

@@ -97,7 +97,7 @@ class Api:
 
 
 @attrs.define
-class _Message:
+class _MessageStream:
     """A stream of Anthropic, whose client assembles the response."""
 
     _message: Any = attrs.field(default=None, init=False)
@@ -136,22 +136,22 @@ class _Events:
     def texts(self, client: Any, arguments: Json) -> Iterator[str]:
         with self._begun(client, arguments) as events:
             for event in events:
-                yield from self._taken(event)
+                yield from self._new_text(event)
 
     async def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
         async with await self._begun(client, arguments) as events:
             async for event in events:
-                for text in self._taken(event):
+                for text in self._new_text(event):
                     yield text
 
     def _begun(self, client: Any, arguments: Json) -> Any:
         create = attrgetter(self.method)(client).create
         return create(**{**self.more, **arguments}, stream=True)
 
-    def _taken(self, event: object) -> Iterator[str]:
-        known = event_of(event)
-        self._stream.add(known)
-        text = self.text_of(known)
+    def _new_text(self, event: object) -> Iterator[str]:
+        data = event_of(event)
+        self._stream.add(data)
+        text = self.text_of(data)
         if text:
             yield text
 
@@ -168,11 +168,11 @@ class _Chunks(_Events):
 
     def texts(self, client: Any, arguments: Json) -> Iterator[str]:
         for event in client.models.generate_content_stream(**arguments):
-            yield from self._taken(event)
+            yield from self._new_text(event)
 
     async def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
         async for event in await client.models.generate_content_stream(**arguments):
-            for text in self._taken(event):
+            for text in self._new_text(event):
                 yield text
 
 
@@ -188,7 +188,7 @@ def _chunk(chunk: Json) -> str:
     return "".join(str(delta.get("content") or "") for delta in deltas)
 
 
-def _said(chunk: Json) -> str:
+def _candidates(chunk: Json) -> str:
     """The text in a chunk of Gemini, without thoughts."""
     contents = (obj(candidate.get("content")) for candidate in objs(chunk.get("candidates")))
     parts = (part for content in contents for part in objs(content.get("parts")))
@@ -203,7 +203,7 @@ APIS: Final[Mapping[str, Api]] = {
         client="an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)",
         method="messages",
         limit="max_tokens",
-        telling=_Message,
+        telling=_MessageStream,
     ),
     "openai.responses": Api(
         client="an openai.OpenAI() (or AsyncOpenAI())",
@@ -225,7 +225,7 @@ APIS: Final[Mapping[str, Api]] = {
         call="generate_content",
         limit="maxOutputTokens",
         config="config",
-        telling=lambda: _Chunks(_MODELS, "gemini", _said, {}),
+        telling=lambda: _Chunks(_MODELS, "gemini", _candidates, {}),
     ),
 }
 """The APIs by `Model.provider`."""

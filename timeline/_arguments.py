@@ -114,9 +114,9 @@ Tools: TypeAlias = Sequence[Json] | None
 
 # Parts of a prompt or of a result.
 
-Given: TypeAlias = "Part | Mapping[str, Any]"
+AnyPart: TypeAlias = "Part | Mapping[str, Any]"
 """A part, or a content block of the Messages API."""
-Output: TypeAlias = "str | Sequence[Given]"
+Output: TypeAlias = "str | Sequence[AnyPart]"
 """What a tool returned: a text, or parts."""
 
 _HINTS: Final[Mapping[type, str]] = {
@@ -138,7 +138,7 @@ def output_parts(output: object, call: str) -> tuple[Part, ...]:
             f"{call}: the output must be a text, or a list of parts or content blocks, "
             f"not {in_words(output)}"
         )
-    return given_parts(cast("Sequence[object]", output), "result", call)
+    return checked_parts(cast("Sequence[object]", output), "result", call)
 
 
 def checked_prompt(text: object, parts: Sequence[object], call: str) -> tuple[Part, ...]:
@@ -147,12 +147,12 @@ def checked_prompt(text: object, parts: Sequence[object], call: str) -> tuple[Pa
     Raises:
         MisuseError: the prompt is empty, or a part of it cannot be shown.
     """
-    made = given_parts(parts, "user", call)
-    (checked_text if made else checked_words)(text, call)
-    return made
+    content = checked_parts(parts, "user", call)
+    (checked_text if content else checked_words)(text, call)
+    return content
 
 
-def given_parts(items: Sequence[object], where: Where, call: str) -> tuple[Part, ...]:
+def checked_parts(items: Sequence[object], where: Where, call: str) -> tuple[Part, ...]:
     """The parts, if they can be shown at this place.
 
     Raises:
@@ -230,19 +230,19 @@ def _block(block: Any, call: str) -> Block:
         checked_words(block.tag, call, "the tag")
         if not isinstance(cast("object", block.fields), dict):
             raise MisuseError(f"{call}: the fields must be a dict, not {in_words(block.fields)}")
-        named: tuple[object, object] = block.fields.get("id"), block.fields.get("turn", "")
+        ids: tuple[object, object] = block.fields.get("id"), block.fields.get("turn", "")
     else:
-        named = block.id, block.turn
+        ids = block.id, block.turn
     # Ids that would change when they are stored could not be found again.
-    checked_words(named[0], call, "the id")
-    checked_text(named[1], call, "the turn")
-    made = canonical_block(block)
-    if isinstance(made, OpaqueBlock) and not isinstance(block, OpaqueBlock):
+    checked_words(ids[0], call, "the id")
+    checked_text(ids[1], call, "the turn")
+    stored = canonical_block(block)
+    if isinstance(stored, OpaqueBlock) and not isinstance(block, OpaqueBlock):
         raise MisuseError(f"{call} is not a valid {tag_of(block)}: {_fault_of(block)}")
-    for part in images_of(made):
+    for part in images_of(stored):
         if isinstance(part, ImagePart | DocumentPart) and part.url and not is_web_url(part.url):
             raise MisuseError(f"{call}: {in_words(part.url)} is not an http(s) URL")
-    return made
+    return stored
 
 
 def _fault_of(block: Block) -> str:

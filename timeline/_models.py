@@ -86,10 +86,10 @@ def model_named(name: str) -> Model:
         return attrs.evolve(sized, tokens_window=tokens, input_tokens_max=0)
     if exact := _by_full_name().get(name.lower()):
         return exact
-    for known in sorted(_by_name(), key=len, reverse=True):
-        rest = bare.removeprefix(known)
-        if bare.startswith(known) and (not rest or _SUFFIX.fullmatch(rest)):
-            return _by_name()[known]
+    for prefix in sorted(_by_name(), key=len, reverse=True):
+        rest = bare.removeprefix(prefix)
+        if bare.startswith(prefix) and (not rest or _SUFFIX.fullmatch(rest)):
+            return _by_name()[prefix]
     if near := _nearest(bare):
         return attrs.evolve(
             near,
@@ -103,8 +103,8 @@ def model_named(name: str) -> Model:
         )
     vendor, api = vendor_of(bare), _APIS_OF_HOSTS.get(name.lower().partition("/")[0])
     row = {"name": name or "unknown", "tokens_window": 128_000, "price_input": 0, "price_output": 0}
-    told = vendor.fields if vendor else {"provider": api, "tokenizer": "others"} if api else {}
-    return attrs.evolve(model_of({**row, **told}, _table()), known=False)
+    fields = vendor.fields if vendor else {"provider": api, "tokenizer": "others"} if api else {}
+    return attrs.evolve(model_of({**row, **fields}, _table()), known=False)
 
 
 @lru_cache(maxsize=256)
@@ -119,10 +119,10 @@ def priced_model(name: str) -> Model | None:
 def _nearest(bare: str) -> Model | None:
     """The known model of the same vendor with the most words of this name; of these, the one that begins most alike; and
     of these, the first in the table, where the newest stand first."""
-    found = _VENDOR.search(bare)
-    if not found:
+    match = _VENDOR.search(bare)
+    if not match:
         return None
-    name, alike = _parts(bare[found.start() :]), _by_vendor()[_NAMED[found[1]]]
+    name, alike = _parts(bare[match.start() :]), _by_vendor()[_NAMED[match[1]]]
 
     def likeness(other: str) -> tuple[int, int, bool]:
         parts = _parts(other)
@@ -199,8 +199,8 @@ _PLATFORM: Final = re.compile(rf"\A.*?(?:\.|(?=claude-))(?={_FIRST})")
 
 def vendor_of(name: str) -> Vendor | None:
     """The vendor of the model with this name, by the first word of it that a vendor uses; None: it is not known."""
-    found = _VENDOR.search(name.lower())
-    return _NAMED[found[1]] if found else None
+    match = _VENDOR.search(name.lower())
+    return _NAMED[match[1]] if match else None
 
 
 def traced_provider(model: Model) -> str:
@@ -234,13 +234,13 @@ def guess_about(model: Model) -> str:
     is_typed = {*filter(str.isalpha, _parts(bare))} <= {
         part for name in _by_name() for part in _parts(name)
     }
-    meant = "" if is_typed else did_you_mean(bare, _by_name())
+    hint = "" if is_typed else did_you_mean(bare, _by_name())
     what = "its window, its counts and its prices are guesses"
     if near and (near.price_input, near.price_output) == (model.price_input, model.price_output):
         what += f", those of {near.name}"
     elif not model.price_input + model.price_output:
         what = "its window and its counts are guesses, and no price is known"
-    return f"model {model.name!r} is not in the table: {what}{meant}"
+    return f"model {model.name!r} is not in the table: {what}{hint}"
 
 
 def own_models(data: bytes, path: Path) -> tuple[tuple[str, ...], Path]:
@@ -303,11 +303,11 @@ def _by_name() -> Mapping[str, Model]:
 @cache
 def _by_vendor() -> Mapping[Vendor | None, Mapping[str, Model]]:
     """The models of each known vendor by name; those that it sells go before those that others host."""
-    found = defaultdict[Vendor | None, dict[str, Model]](dict)
+    models = defaultdict[Vendor | None, dict[str, Model]](dict)
     for name, model in sorted(_by_full_name().items(), key=lambda item: "/" in item[0]):
         if vendor := vendor_of(name.rpartition("/")[2]):
-            found[vendor].setdefault(_bare(name), model)
-    return found
+            models[vendor].setdefault(_bare(name), model)
+    return models
 
 
 @cache
@@ -404,7 +404,7 @@ def models_in(data: bytes, path: Path, over: ModelTable) -> ModelTable:
         try:
             model_of(whole.models[name], whole)
         except ArgumentError as error:
-            line = f", line {found}" if (found := _line_of(name, str(error), text)) else ""
+            line = f", line {number}" if (number := _line_of(name, str(error), text)) else ""
             raise MisuseError(f"file of models {path}{line}: {error}") from error
     return table
 
@@ -451,8 +451,8 @@ def _line_of(name: str, problem: str, text: str) -> int:
     return text.count("\n", 0, begin + places[-1] if places else header.start()) + 1
 
 
-def _near(given: object, known: Mapping[str, Row]) -> str:
-    return did_you_mean(given, known) or f"; there are {', '.join(known)}"
+def _near(value: object, rows: Mapping[str, Row]) -> str:
+    return did_you_mean(value, rows) or f"; there are {', '.join(rows)}"
 
 
 # litellm's list of prices and windows (`model_prices_and_context_window.json`).  Its prices are dollars per token.  Its
@@ -479,7 +479,7 @@ _LATER: Final = {"anthropic": "_above_1hr", "openai.responses": "_above_12hr"}
 
 
 def rows_of_litellm(
-    data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
+    data: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """A row for each language model of a known vendor that has a window and a price. A model that is already in the
     table gets only its prices; other names of such a model get no row. What others charge for a vendor's model is under
@@ -488,17 +488,17 @@ def rows_of_litellm(
     Raises:
         ValueError: there is no such model.
     """
-    found: dict[str, dict[str, Any]] = {}
+    candidates: dict[str, dict[str, Any]] = {}
     for key, entry in data.items():
         for row in _rows(key, entry):
-            found.setdefault(row["name"], row)
-    aliases = {alias for row in known.values() for alias in row.get("aliases", ())}
+            candidates.setdefault(row["name"], row)
+    aliases = {alias for row in table.values() for alias in row.get("aliases", ())}
     rows: dict[str, dict[str, Any]] = {}
-    for name, row in found.items():
+    for name, row in candidates.items():
         undated = _DATE.sub("", name)
-        if name in aliases or (name != undated and (undated in found or undated in known)):
+        if name in aliases or (name != undated and (undated in candidates or undated in table)):
             continue
-        own = (*_LIMITS, "provider", "tokenizer") if name in known else ()
+        own = (*_LIMITS, "provider", "tokenizer") if name in table else ()
         rows[name] = {field: value for field, value in row.items() if field not in own}
     if not rows:
         raise ValueError(
@@ -507,9 +507,9 @@ def rows_of_litellm(
     return rows
 
 
-def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
+def _rows(key: str, value: object) -> Iterator[dict[str, Any]]:
     """The row of an entry, if it is a language model of a known vendor, and sold."""
-    entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    entry = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     if entry.get("mode") not in _MODES:
         return
     entry = _without_tiers(entry)
@@ -575,6 +575,6 @@ def _prices(
     elif provider.startswith("openai"):  # the list leaves out what has no discount
         prices[f"{prefix}read"] = paid
     writes = [dollars(_WRITE), dollars(_WRITE + later)] if (later := _LATER.get(provider)) else []
-    known = [price for price in writes if price is not None]
-    prices[f"{prefix}writes"] = known if known == writes else []  # empty: the provider's rule
+    rates = [price for price in writes if price is not None]
+    prices[f"{prefix}writes"] = rates if rates == writes else []  # empty: the provider's rule
     return prices

@@ -25,7 +25,7 @@ def check_siblings() -> None:
         ShadowedPackageError: one is missing, comes from somewhere else, or was overwritten.
     """
     home = Path(__file__).resolve().parent.parent
-    for name, known in SIBLINGS.items():
+    for name, attribute in SIBLINGS.items():
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         if origin is None:
@@ -39,7 +39,7 @@ def check_siblings() -> None:
                 f"is in {home}, but Python finds {origin}; rename that file or folder, or install "
                 f"foldline in an environment without another distribution that provides {name!r}",
             )
-        if not _has(name, known):
+        if not _has(name, attribute):
             raise _error(
                 name,
                 f"in {home} was overwritten by {_others(name) or 'another one'}: both cannot be in one "
@@ -47,9 +47,9 @@ def check_siblings() -> None:
             )
 
 
-def _has(name: str, known: str) -> bool:
+def _has(name: str, attribute: str) -> bool:
     try:
-        return hasattr(import_module(name), known)
+        return hasattr(import_module(name), attribute)
     except ImportError:
         if _others(name):  # a file that was overwritten lacks something
             return False
@@ -60,13 +60,13 @@ def _others(name: str) -> str:
     """The other distributions that installed a package of this name here."""
     from importlib.metadata import distributions  # here, because it takes long to import
 
-    found = (
+    others = (
         f"{other.name} {other.version}"
         for other in distributions()
         if other.name != "foldline"
         and any(str(file) == f"{name}/__init__.py" for file in other.files or ())
     )
-    return ", ".join(sorted(set(found)))
+    return ", ".join(sorted(set(others)))
 
 
 def _error(name: str, what: str) -> ShadowedPackageError:

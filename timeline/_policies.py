@@ -32,10 +32,10 @@ def policy_named(name: str) -> Policy:
     try:
         return named_policies()[name]
     except KeyError:
-        known = ", ".join(sorted(named_policies()))
+        names = ", ".join(sorted(named_policies()))
         near = did_you_mean(name, named_policies())
         raise ArgumentError(
-            f"no policy {name!r}{near or f'; known: {known}; or give a .toml file'}"
+            f"no policy {name!r}{near or f'; known: {names}; or give a .toml file'}"
         ) from None
 
 

@@ -85,8 +85,8 @@ def foreign_in(headers: "Headers", *, has_token: bool) -> str:
     who know a token are let in, the host may have any name; its port never matters, because ports are forwarded.
     """
     hosts = [host.lower() for host in headers.getlist("host")]
-    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    if not has_token and (found is None or not is_loopback(found[1] or found[2])):
+    match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    if not has_token and (match is None or not is_loopback(match[1] or match[2])):
         return f"the host {', '.join(hosts)[:FOREIGN_SHOWN]!r} is not this machine; use localhost, or a token"
     for origin in headers.getlist("origin"):
         if origin.lower() not in [f"{scheme}://{host}" for host in hosts for scheme in _SCHEMES]:

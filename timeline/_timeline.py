@@ -43,7 +43,7 @@ from timeline.engine._engine import Engine, time_ordered
 from timeline.engine._following import AsyncFollower, Follower, Following
 from timeline.engine._operations import Arriving, Operations, Shot, Synced
 from timeline.engine._removal import Retention
-from timeline.engine._settings import Options, Settings
+from timeline.engine._settings import Options, TimelineSettings
 from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
@@ -79,7 +79,7 @@ class Shell:
         return self._operations.engine.id
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> TimelineSettings:
         """The settings that it was opened with: model, policy, limit, counter."""
         return self._operations.settings
 
@@ -127,11 +127,11 @@ class Shell:
             MisuseError: `model` is neither a name nor a `Model`, its provider is not known, or its window is smaller
                 than the room that is kept free for its answer.
         """
-        named = model_named(model) if isinstance(model, str) else model
-        checked_kind(named, Model, "for_model()", "model")
-        if named == self.settings.model:
+        target = model_named(model) if isinstance(model, str) else model
+        checked_kind(target, Model, "for_model()", "model")
+        if target == self.settings.model:
             return self
-        settings = self.settings.for_model(named)
+        settings = self.settings.for_model(target)
         return attrs.evolve(self, operations=attrs.evolve(self._operations, settings=settings))
 
 
@@ -494,7 +494,7 @@ class Opening:
     def _prepare(self) -> None:
         name = TimelineId(checked_name(self.name, "open()"))
         options = cast("Options", checked_options(self.options))
-        settings = Settings.of(options)
+        settings = TimelineSettings.of(options)
         store = options.get("store") or MemoryStore()
         if isinstance(store, str | PathLike):
             store, self.owned = share_store(store)
@@ -507,7 +507,7 @@ class Opening:
 
 
 def operations_of(
-    name: TimelineId, store: EventStore, settings: Settings, options: Options
+    name: TimelineId, store: EventStore, settings: TimelineSettings, options: Options
 ) -> Operations:
     """The operations of a timeline that is not loaded yet."""
     clock = options.get("clock", time.time)
@@ -556,7 +556,7 @@ def operations_of(
     return Operations(engine=engine, settings=settings)
 
 
-def _traces_of(name: TimelineId, settings: Settings, options: Options) -> Traces:
+def _traces_of(name: TimelineId, settings: TimelineSettings, options: Options) -> Traces:
     return Traces(
         timeline=name,
         provider=traced_provider(settings.model),

@@ -14,7 +14,7 @@ import attrs
 from blocks import TextPart, text_of_parts
 from blocks.formats import Result
 from render import Json
-from timeline.fake_provider import Call, Prompt, Reply, summary_reply, wants_summary
+from timeline.fake_provider import Call, ParsedRequest, Reply, summary_reply, wants_summary
 
 MAIN: Final = "[[main]]"
 HELPER: Final = "[[helper]]"
@@ -75,7 +75,7 @@ class Task:
         """The next answer in the conversation of a request."""
         if wants_summary(request):
             return summary_reply(request)
-        prompt = Prompt.of(request)
+        prompt = ParsedRequest.of(request)
         told = [c.text for c in prompt.contents(own=False) if isinstance(c, TextPart)]
         words = "\n".join(told)
         if not prompt.tools:
@@ -137,7 +137,7 @@ def _thinks(request: Json) -> bool:
     return bool((request.get("thinking") or {}).get("type") == "enabled")
 
 
-def _results(prompt: Prompt) -> str:
+def _results(prompt: ParsedRequest) -> str:
     """The texts of the latest results."""
     found: list[str] = []
     for message in reversed(prompt.messages):

@@ -23,7 +23,7 @@ from timeline import ModelSummarizer
 from timeline._apis import api_of
 from timeline.billing import usage_price
 from timeline.replay import ReplayOptions
-from timeline.replay._output import Sent
+from timeline.replay._output import DumpRecord
 from timeline.replay._replay import replay_with_log
 
 HERE: Final = Path(__file__).parent
@@ -157,7 +157,7 @@ def handover(
     paper: Paper, window: int, policy: Policy | str, writer: ModelSummarizer | None
 ) -> Handover:
     """Replay a paper's session; `writer` writes its summaries, None: they are computed."""
-    sent: list[Sent] = []
+    sent: list[DumpRecord] = []
     options = ReplayOptions(
         window=window,
         policy=policy,

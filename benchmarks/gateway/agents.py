@@ -103,7 +103,7 @@ _HEAD: Final = json.dumps(
 def streamed(content: Sequence[dict[str, Any]]) -> bytes:
     """An answer as the provider streams it."""
     drafts = [
-        Draft(block=block, said=block.get("text") or json.dumps(block.get("input")))
+        Draft(block=block, text=block.get("text") or json.dumps(block.get("input")))
         for block in content
     ]
     usage = {"input_tokens": 10, "cache_read_input_tokens": 1_000, "output_tokens": 50}

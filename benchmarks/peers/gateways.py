@@ -23,7 +23,7 @@ from benchmarks.peers.driver import Child
 from benchmarks.peers.measure import Recording, Row, options, row_of
 from render import Json, Rendered
 from timeline.billing import RunningBill
-from timeline.replay._handover import Meter
+from timeline.replay._handover import MemoryMeter
 from timeline.replay._replay import Clock
 
 Changed: TypeAlias = Callable[[Json], tuple[Json, float]]
@@ -53,7 +53,7 @@ def untouched(recording: Recording) -> Row:
 def _through(name: str, recording: Recording, changed: Changed, clock: Clock | None = None) -> Row:
     model = options(recording.window).model_for(recording.session)
     bill = RunningBill(model=model, flattener=recording.flattener)
-    memory, over, session = Meter.of(recording.session), 0, id_of(recording.session)
+    memory, over, session = MemoryMeter.of(recording.session), 0, id_of(recording.session)
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
         if clock:

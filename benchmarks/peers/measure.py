@@ -14,7 +14,7 @@ from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
 from timeline.billing import Flattener, RunningBill
 from timeline.replay import ReplayOptions
-from timeline.replay._handover import Meter
+from timeline.replay._handover import MemoryMeter
 from timeline.replay._replay import FullHistory, Replay
 from timeline.tokens import O200kCounter
 
@@ -234,7 +234,7 @@ def _stepped(name: str, step: Callable[[Sequence[Message]], Answer], recording: 
     """Measure what is sent, given by `step` for the new messages of each call."""
     model = options(recording.window).model_for(recording.session)
     bill = RunningBill(model=model, flattener=recording.flattener)
-    memory, writer = Meter.of(recording.session), Writer()
+    memory, writer = MemoryMeter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
@@ -262,7 +262,7 @@ def ours(policy: str, recording: Recording) -> Row:
 
 def full_history(recording: Recording) -> Row:
     """Measure sending everything, the reference for costs."""
-    memory = Meter.of(recording.session)
+    memory = MemoryMeter.of(recording.session)
     over = 0
     for call, moment in enumerate(recording.moments):
         if moment.full_tokens > recording.window:
@@ -274,7 +274,7 @@ def full_history(recording: Recording) -> Row:
 def row_of(
     engine: str,
     cost: float,
-    memory: Meter,
+    memory: MemoryMeter,
     counted: tuple[int, int, int],
     ms: Sequence[float],
 ) -> Row:

@@ -26,9 +26,9 @@ from timeline.billing._recorded import timeline_bill as timeline_bill
 from timeline.billing._recorded import unlogged_in as unlogged_in
 from timeline.billing._spending import TOOL as TOOL
 from timeline.billing._spending import CallCost as CallCost
-from timeline.billing._spending import Carried as Carried
+from timeline.billing._spending import CarryingCost as CarryingCost
+from timeline.billing._spending import PaidBlock as PaidBlock
 from timeline.billing._spending import PaidCall as PaidCall
-from timeline.billing._spending import Piece as Piece
 from timeline.billing._spending import Spending as Spending
 from timeline.billing._spending import call_costs as call_costs
 from timeline.billing._spending import file_of as file_of

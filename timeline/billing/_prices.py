@@ -56,12 +56,12 @@ class RunningBill:
     busts: int = 0
     summary_dollars: float = 0.0
     summary_units: float = 0.0
-    kept: float = 0.0
-    """As `PromptCache.kept`."""
+    ttl_min: float = 0.0
+    """As `PromptCache.ttl_min`."""
     _cache: PromptCache = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._cache = PromptCache.of(self.model, self.kept)
+        self._cache = PromptCache.of(self.model, self.ttl_min)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""

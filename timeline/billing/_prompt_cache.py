@@ -68,7 +68,7 @@ class CacheStep:
 
 
 @attrs.define
-class _Entry:
+class _CachedPrefix:
     expires_at: float
     ttl: int
 
@@ -98,23 +98,23 @@ class PromptCache:
     runs: frozenset[str]
     automatic_ttl: int = 0
     """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
-    kept: float = 0.0
+    ttl_min: float = 0.0
     """The seconds for which marks ask at least; without marks, those for which every prefix is kept at least."""
-    _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
+    _entries: dict[int, _CachedPrefix] = attrs.field(init=False, factory=dict[int, _CachedPrefix])
     _entries_max: int = attrs.field(init=False, default=ENTRIES_SPARE)
     _last: dict[str, tuple[int, int]] = attrs.field(init=False, factory=dict[str, tuple[int, int]])
     """Block index and prefix number of the last mark of each conversation's previous request."""
 
     @classmethod
-    def of(cls, model: Model, kept: float = 0.0) -> Self:
-        """A cache with the rules of the provider that serves the model; `kept`: see there."""
+    def of(cls, model: Model, ttl_min: float = 0.0) -> Self:
+        """A cache with the rules of the provider that serves the model; `ttl_min`: see there."""
         limits = provider_of(model).limits(model)
         return cls(
             minimum_tokens=limits.cache_tokens_min,
             lookback=limits.lookback,
             runs=limits.runs,
             automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
-            kept=kept,
+            ttl_min=ttl_min,
         )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheStep:
@@ -132,7 +132,7 @@ class PromptCache:
             if hit is not None:
                 read = max(read, request.sums[hit])
                 entry = self._entries[request.chain[hit]]
-                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.kept))
+                entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.ttl_min))
         self._write(request, ts, conversation)
         return _step(request, read, warm=is_warm, bust=bust)
 
@@ -140,7 +140,7 @@ class PromptCache:
         """Restore an entry."""
         entry = self._entries.get(prefix)
         if entry is None or entry.expires_at < expires_at:
-            self._entries[prefix] = _Entry(expires_at, max(ttl, entry.ttl if entry else 0))
+            self._entries[prefix] = _CachedPrefix(expires_at, max(ttl, entry.ttl if entry else 0))
 
     def request(self, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
@@ -156,7 +156,7 @@ class PromptCache:
             request.positions.append(position)
             request.sums.append(total)
             if (ttl or automatic) and total >= minimum:
-                request.marks.append((index, max(ttl, int(self.kept)) if ttl else automatic))
+                request.marks.append((index, max(ttl, int(self.ttl_min)) if ttl else automatic))
         if whole_ttl and total >= max(minimum, 1):
             request.whole = len(request.sums) - 1
             request.marks.append((request.whole, whole_ttl))
@@ -180,7 +180,7 @@ class PromptCache:
             prefix = request.chain[index]
             entry = self._live(prefix, ts)
             if entry is None or entry.ttl < ttl:
-                self._entries[prefix] = _Entry(ts + max(ttl, self.kept), ttl)
+                self._entries[prefix] = _CachedPrefix(ts + max(ttl, self.ttl_min), ttl)
         self._last.pop(conversation, None)
         if request.marks:
             last = request.marks[-1][0]
@@ -191,7 +191,7 @@ class PromptCache:
         self._last = {name: last for name, last in self._last.items() if last[1] in self._entries}
         self._entries_max = 2 * len(self._entries) + ENTRIES_SPARE
 
-    def _live(self, prefix: int, ts: float) -> _Entry | None:
+    def _live(self, prefix: int, ts: float) -> _CachedPrefix | None:
         entry = self._entries.get(prefix)
         return entry if entry is not None and entry.expires_at > ts else None
 
@@ -275,9 +275,9 @@ class Flattener:
 
     def _block(self, place: str, content: Json) -> FlatBlock:
         """The flattened block, from the cache if the same object was seen; contents must not be mutated."""
-        seen = self._seen.get((place, id(content)))
-        if seen is not None and seen[0] is content:
-            return seen[1]
+        entry = self._seen.get((place, id(content)))
+        if entry is not None and entry[0] is content:
+            return entry[1]
         segment = self.provider.segment(place, content)
         if segment.key not in self._distinct:
             number = len(self._distinct)

@@ -68,7 +68,7 @@ class RecordedBill:
     """What the same calls would have cost with foldline; None if they were not compared."""
 
     @property
-    def found(self) -> int:
+    def all_calls(self) -> int:
         """All calls, whether they are in the bill or not."""
         return self.calls + self.without_usage + sum(self.unpriced.values())
 
@@ -162,7 +162,7 @@ def recorded_bill(
         defaultdict[str, float](float),
     )
     unpriced, tiers, guessed = Counter[str](), Counter[str](), dict[str, str]()
-    silent, known = 0, list[int]()
+    silent, numbers = 0, list[int]()
     for number, usage in enumerate((*calls, *aside)):
         if usage is None or not usage.input + usage.output:
             silent += 1
@@ -173,7 +173,7 @@ def recorded_bill(
                 unpriced[usage.model or "unknown"] += 1
                 continue
             model = ORDINARY  # divides what was paid among the kinds
-        known.append(number)
+        numbers.append(number)
         listed = usage_price(usage, model)
         paid = listed if billed is None else billed
         models[usage.model] += paid
@@ -184,8 +184,8 @@ def recorded_bill(
         tiers += Counter([usage.tier] if usage.tier else [])
     return RecordedBill(
         dollars=sum(models.values()),
-        calls=len(known),
-        aside=sum(number >= len(calls) for number in known),
+        calls=len(numbers),
+        aside=sum(number >= len(calls) for number in numbers),
         tokens=tokens,
         parts={n: parts[n] for n in sorted(parts, key=lambda n: (n == "output", n != "input", n))},
         models=models,
@@ -232,7 +232,7 @@ def compared_bill(
     unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in recorded])
     seconds = kept_in([(call.at, usage) for call, usage, _ in recorded])
     compared = _Comparison(unlogged, growth, seconds, is_kept)
-    before, more, sent = dict[str, _Sent](), summaries, None
+    before, more, sent = dict[str, _SentCall](), summaries, None
     for call, usage, model in recorded:
         is_first = sent is None
         sent = compared.sent(call, usage, sent)
@@ -273,7 +273,7 @@ def kept_in(calls: Sequence[tuple[float, UsageRecorded]]) -> float:
 
 
 @attrs.frozen
-class _Sent:
+class _SentCall:
     """A recorded call, and how large its prompt would have been with the whole history."""
 
     call: RecordedCall
@@ -296,7 +296,7 @@ class _Comparison:
     is_kept: bool
     """As in `compared_bill`."""
 
-    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _Sent | None) -> _Sent:
+    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _SentCall | None) -> _SentCall:
         """What a recorded call says, given the call before it."""
         ours = self.growth * (call.full - (last.call.full if last else 0))
         expected = ours + (last.usage.input if last else self.unlogged)
@@ -306,25 +306,25 @@ class _Comparison:
         correction = 0 if is_cut or is_back else error
         whole = ours + (last.whole if last else self.unlogged) + correction
         ratio = max(whole - self.unlogged, 0) / max(call.full, 1)
-        return _Sent(call, usage, whole, ratio, is_cut=is_cut)
+        return _SentCall(call, usage, whole, ratio, is_cut=is_cut)
 
-    def billed(self, sent: _Sent, last: _Sent, model: Model) -> CacheStep:
+    def billed(self, sent: _SentCall, last: _SentCall, model: Model) -> CacheStep:
         """How the request for a call is billed, in the provider's tokens."""
-        usage, step, kept = sent.usage, sent.call.step, self._kept(sent, last, model)
+        usage, step, share = sent.usage, sent.call.step, self._cached_share(sent, last, model)
         begin = _beginning(usage, model, self.unlogged)
-        if sent.is_cut and kept:  # what the agent wrote anew there is a part of its own cut
+        if sent.is_cut and share:  # what the agent wrote anew there is a part of its own cut
             begin = CacheStep(read=begin.total)
         total = round(sent.ratio * step.total)
-        read = min(round(kept * last.ratio * step.read), total)
+        read = min(round(share * last.ratio * step.read), total)
         uncached = max(min(usage.uncached - begin.uncached, total - read), 0)
-        new = {self._asked(usage, model): total - read - uncached}
+        new = {self._ttl(usage, model): total - read - uncached}
         return CacheStep(
             read=begin.read + read,
             written=Counter(begin.written) + Counter(new),
             uncached=begin.uncached + uncached,
         )
 
-    def _kept(self, sent: _Sent, last: _Sent, model: Model) -> float:
+    def _cached_share(self, sent: _SentCall, last: _SentCall, model: Model) -> float:
         """The share of the last prompt, after its beginning, that the provider's cache still had. Where the agent cut its
         history, usage does not tell: all of it, unless the cache was cold."""
         pause, limits = sent.call.at - last.call.at, provider_of(model).limits(model)
@@ -335,7 +335,7 @@ class _Comparison:
         before = last.usage.input - self.unlogged
         return max(sent.usage.cache_read - self.unlogged, 0) / before if before > 0 else 1.0
 
-    def _asked(self, usage: UsageRecorded, model: Model) -> int:
+    def _ttl(self, usage: UsageRecorded, model: Model) -> int:
         """The seconds for which the new tokens of a request are kept."""
         written = usage_written(usage, model)
         if self.is_kept and written:
@@ -349,6 +349,6 @@ def _beginning(usage: UsageRecorded, model: Model, unlogged: int) -> CacheStep:
     """What the log lacks. Any request for the call begins with it, and is billed for it as the recorded one was."""
     tokens = min(unlogged, usage.input)
     read = min(tokens, usage.cache_read)
-    new, kept = min(tokens - read, usage.cache_write), usage_written(usage, model)
-    written = {max(kept, key=lambda seconds: kept[seconds]): new} if new else dict[int, int]()
+    new, by_ttl = min(tokens - read, usage.cache_write), usage_written(usage, model)
+    written = {max(by_ttl, key=lambda seconds: by_ttl[seconds]): new} if new else dict[int, int]()
     return CacheStep(read=read, written=written, uncached=tokens - read - new)

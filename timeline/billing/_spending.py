@@ -78,8 +78,8 @@ def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
         read, output = usage.cache_read * rates.read / 1e6, usage.output * rates.output / 1e6
         written = usage_price(usage, model) - read - output
         fresh = written / max(usage.input - usage.cache_read, 1)
-        kept = min(before, usage.input)
-        old = min(kept, usage.cache_read)
+        prefix = min(before, usage.input)
+        old = min(prefix, usage.cache_read)
         late = usage.cache_read - old
         price = rates.read / 1e6
         costs.append(
@@ -88,16 +88,16 @@ def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
                 read=read,
                 written=written,
                 output=output,
-                old=(old * price + (kept - old) * fresh) / max(kept, 1),
-                new=(late * price + (usage.input - kept - late) * fresh)
-                / max(usage.input - kept, 1),
+                old=(old * price + (prefix - old) * fresh) / max(prefix, 1),
+                new=(late * price + (usage.input - prefix - late) * fresh)
+                / max(usage.input - prefix, 1),
             )
         )
         before = usage.input or before
     return costs
 
 
-class Carried:
+class CarryingCost:
     """What a token cost that was in several prompts of a conversation, one after another."""
 
     def __init__(self, costs: Sequence[CallCost]) -> None:
@@ -139,7 +139,7 @@ Wanted: TypeAlias = Callable[[float, UsageRecorded | None], bool]
 """Whether a call at a time counts."""
 
 
-class Piece(NamedTuple):
+class PaidBlock(NamedTuple):
     """A block in the prompts; calls are numbered among the priced ones."""
 
     part: str
@@ -165,7 +165,7 @@ def spending_of(
     others = [(usage.at or end, usage) for usage in (*session.aside, *aside)]
     is_wanted = [wanted(each.at, each.usage) for each in session.calls]
     others = [(at, usage) for at, usage in others if wanted(at, usage)]
-    chosen = [each.usage for each, is_one in zip(session.calls, is_wanted, strict=True) if is_one]
+    usages = [each.usage for each, is_one in zip(session.calls, is_wanted, strict=True) if is_one]
     priced = [
         (number, each.at, each.usage, model)
         for number, each in enumerate(session.calls)
@@ -177,8 +177,8 @@ def spending_of(
     parts, files = _attributed(full, counted, pieces)
     why = reasons(full, [at for _, at, *_ in priced], pieces)
     calls = [
-        PaidCall(number=number + 1, at=at, cost=cost, why=said)
-        for (number, at, *_), cost, said, is_one in zip(priced, full, why, counted, strict=True)
+        PaidCall(number=number + 1, at=at, cost=cost, why=reason)
+        for (number, at, *_), cost, reason, is_one in zip(priced, full, why, counted, strict=True)
         if is_one
     ]
     for at, usage in others:
@@ -187,16 +187,16 @@ def spending_of(
             calls.append(PaidCall(number=0, at=at, cost=cost, why=HELPERS))
             parts[HELPERS] = parts.get(HELPERS, 0.0) + cost.dollars
     return Spending(
-        bill=recorded_bill(chosen, [usage for _, usage in others]),
+        bill=recorded_bill(usages, [usage for _, usage in others]),
         calls=tuple(calls),
         parts={name: paid for name, paid in parts.items() if paid > 0},
         files=files,
     )
 
 
-def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
+def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[PaidBlock]:
     """The blocks of the session; `places`: the number of each priced call among the priced ones."""
-    asked, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
+    calls, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
     for item in session.items:
         if isinstance(item, Responded):
             number += 1
@@ -205,11 +205,11 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
         for block in item.blocks:
             call = block if isinstance(block, ToolCall) else None
             if call:
-                asked[call.call_id] = call
+                calls[call.call_id] = call
             elif isinstance(block, ToolResult):
-                call = asked.get(block.call_id)
+                call = calls.get(block.call_id)
             writer = born if isinstance(item, Responded) else -1
-            yield Piece(part_of(block, call), file_of(call), _size(block), writer, place)
+            yield PaidBlock(part_of(block, call), file_of(call), _size(block), writer, place)
 
 
 def part_of(block: Block, call: ToolCall | None) -> str:
@@ -242,7 +242,7 @@ def _size(block: Block) -> float:
 
 
 def _attributed(
-    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[Piece]
+    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[PaidBlock]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The dollars of those calls that are counted, by part and by file."""
     parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -255,7 +255,7 @@ def _attributed(
 
 
 def piece_costs(
-    costs: Sequence[CallCost], pieces: Sequence[Piece], counted: Sequence[bool] = ()
+    costs: Sequence[CallCost], pieces: Sequence[PaidBlock], counted: Sequence[bool] = ()
 ) -> list[float]:
     """The dollars of each piece: for writing it, for the first prompt that had it, and for each later one.
 
@@ -276,7 +276,7 @@ def piece_costs(
         else CallCost(cost.usage, read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
         for cost, is_one in zip(costs, counted or [True] * len(costs), strict=True)
     ]
-    carried, found = Carried(paid), list[float]()
+    carried, estimates = CarryingCost(paid), list[float]()
     for piece in pieces:
         end = piece.end
         if end is None:
@@ -284,17 +284,17 @@ def piece_costs(
         dollars = growth * piece.tokens * carried.dollars(piece.first, end)
         if piece.born >= 0:
             dollars += paid[piece.born].output * (round(piece.tokens) + 1) / written[piece.born]
-        found.append(dollars)
-    whole, told = sum(cost.dollars for cost in paid), sum(found)
-    share = min(whole / told, 1.0) if told else 1.0  # the sizes are rough
-    return [share * dollars for dollars in found]
+        estimates.append(dollars)
+    whole, total = sum(cost.dollars for cost in paid), sum(estimates)
+    share = min(whole / total, 1.0) if total else 1.0  # the sizes are rough
+    return [share * dollars for dollars in estimates]
 
 
 def reasons(
-    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[Piece]
+    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[PaidBlock]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was."""
-    largest = dict[int, Piece]()
+    largest = dict[int, PaidBlock]()
     for piece in pieces:
         if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
             largest[piece.first] = piece

@@ -41,7 +41,7 @@ from timeline.cli._sessions import (
     UUID,
     File,
     Folder,
-    Recording,
+    SessionFile,
     age,
     agent_of,
     first_words,
@@ -67,7 +67,7 @@ POLICY: Final = "default"
 class Billed:
     """A session and where its money went; without its content, since there may be many."""
 
-    recording: Recording
+    recording: SessionFile
     title: str
     project: str
     last: float
@@ -75,7 +75,7 @@ class Billed:
     spent: Spending
 
     @classmethod
-    def of(cls, recording: Recording, session: Session, spent: Spending) -> "Billed":
+    def of(cls, recording: SessionFile, session: Session, spent: Spending) -> "Billed":
         """Without a title in the log, it is the beginning of the first prompt; without a folder, that of the file."""
         blocks = (block for item in session.items for block in item.blocks)
         prompt = next((text_of(block) for block in blocks if isinstance(block, UserPrompt)), "")
@@ -204,7 +204,7 @@ class Choice:
             model=(options.model or "").lower(),
         )
 
-    def session(self, recording: Recording, session: Session) -> bool:
+    def session(self, recording: SessionFile, session: Session) -> bool:
         """Whether the session may have such calls."""
         folder = (session.folder or str(recording.path.parent)).lower()
         return self.project in folder and self.agent in recording.agent.lower()
@@ -239,7 +239,7 @@ def _midnight(day: date) -> float:
 # Reading
 
 
-def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[Recording]:
+def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[SessionFile]:
     """The files to read, oldest first: a file that was last changed before a day has no calls of that day."""
     recordings = [each for folder in folders for each in folder.recordings]
     recordings = sorted((each for each in recordings if each.modified >= wanted.since), key=age)
@@ -251,14 +251,14 @@ def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[
     return recordings
 
 
-def _named(files: Sequence[File]) -> list[Recording]:
+def _named(files: Sequence[File]) -> list[SessionFile]:
     """The files of a command line, as recordings of unknown agents."""
     paths = [Path(file.path) for file in files]
-    recordings = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
+    recordings = [SessionFile("", "auto", path, 0, path.stat().st_mtime) for path in paths]
     return sorted(recordings, key=age)
 
 
-def _read(recordings: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], list[str]]:
+def _read(recordings: Sequence[SessionFile], wanted: Choice) -> tuple[list[Billed], list[str]]:
     """The sessions with chosen calls, and what was wrong with the files that cannot be read.
 
     The files of sub-agents come first, since their calls belong to other sessions; those whose session is not there are
@@ -293,14 +293,14 @@ def _read(recordings: Sequence[Recording], wanted: Choice) -> tuple[list[Billed]
 
 
 def _billed(
-    recording: Recording, session: Session, helpers: Iterable[UsageRecorded], wanted: Choice
+    recording: SessionFile, session: Session, helpers: Iterable[UsageRecorded], wanted: Choice
 ) -> Iterator[Billed]:
     """The session, if it has chosen calls."""
-    named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
-    if wanted.session(named, session):
+    source = attrs.evolve(recording, agent=recording.agent or agent_of(session))
+    if wanted.session(source, session):
         spent = spending_of(session, helpers, wanted.call)
-        if spent.bill.found:
-            yield Billed.of(named, session, spent)
+        if spent.bill.all_calls:
+            yield Billed.of(source, session, spent)
 
 
 # Adding up
@@ -360,14 +360,14 @@ def short_ids(ids: Sequence[str]) -> dict[int, str]:
     """By place: the shortest beginning of at least eight characters that no other UUID has; other names are whole."""
     lengths = [ID_CHARS_MIN if UUID.fullmatch(each) else len(each) for each in ids]
     while True:
-        shown = [each[:length] for each, length in zip(ids, lengths, strict=True)]
-        same = Counter(shown)
+        names = [each[:length] for each, length in zip(ids, lengths, strict=True)]
+        same = Counter(names)
         longer = [
             length + (same[name] > 1 and length < len(each))
-            for each, length, name in zip(ids, lengths, shown, strict=True)
+            for each, length, name in zip(ids, lengths, names, strict=True)
         ]
         if longer == lengths:
-            return dict(enumerate(shown))
+            return dict(enumerate(names))
         lengths = longer
 
 
@@ -422,7 +422,7 @@ def _compared(sums: Sums, number: int) -> RecordedBill | None:
     return RecordedBill(dollars=dollars, calls=len(bills), foldline=dollars - saved)
 
 
-def _replayed(recording: Recording) -> tuple[float, float | None]:
+def _replayed(recording: SessionFile) -> tuple[float, float | None]:
     """The recorded dollars of a session and those with foldline; without these if it cannot be replayed, for example
     because its window is too small."""
     try:
@@ -551,10 +551,10 @@ def _grid(width: int) -> Table:
 
 
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
-    chosen = options.files or any(
+    has_filter = options.files or any(
         getattr(options, name) for name in ("since", "until", "project", "agent", "model")
     )
-    if chosen and (options.files or any(folder.recordings for folder in folders)):
+    if has_filter and (options.files or any(folder.recordings for folder in folders)):
         say("no calls: nothing in these sessions matches")
         return
     say("no session found in " + ", ".join(_homely(str(folder.path)) for folder in folders))

@@ -94,10 +94,10 @@ def _woken() -> Generator[Callable[[], None]]:
     os.set_blocking(writer, False)
     waking = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
-    def heard(*_: object) -> None:
+    def ignore(*_: object) -> None:
         """Do nothing; a signal wakes the sleeper only if it has a handler."""
 
-    children = signal.signal(signal.SIGCHLD, heard)
+    children = signal.signal(signal.SIGCHLD, ignore)
 
     def sleep() -> None:
         select.select([reader], [], [])

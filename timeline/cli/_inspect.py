@@ -208,7 +208,7 @@ PATH_COLUMNS, PATH_COLUMNS_WIDE = 28, 46
 
 
 @attrs.frozen(kw_only=True)
-class Row:
+class BlockRow:
     """One block in a table."""
 
     version: int
@@ -285,11 +285,11 @@ def show(options: Values) -> int:
         size = size_of(description_of(store, options.id)) if is_newest else ""
     shown = [each for each in _shared(log, options) if each[0] <= last]
     rows = list(Rows(paths).of(shown, places(shown)))
-    chosen = _chosen(rows, options)
+    selection = _selection(rows, options)
     if options.json:
-        print_json([attrs.asdict(row) for row in chosen])
+        print_json([attrs.asdict(row) for row in selection])
     else:
-        _tell_blocks(options.id, size, rows, chosen)
+        _tell_blocks(options.id, size, len(rows), selection)
     return DONE
 
 
@@ -303,15 +303,15 @@ def _shared(log: Sequence[Recorded], options: Values) -> Sequence[Recorded]:
     return log if options.hidden else without_hidden(log)
 
 
-def _tell_blocks(name: str, tokens: str, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
+def _tell_blocks(name: str, tokens: str, count: int, selection: Sequence[BlockRow]) -> None:
     """Print the timeline's name and size, the table, and how to print one block."""
-    size = ", ".join(filter(None, (plural(len(rows), "block"), tokens)))
-    left = "" if len(chosen) == len(rows) else f"; {plural(len(chosen), 'block')} shown"
+    size = ", ".join(filter(None, (plural(count, "block"), tokens)))
+    left = "" if len(selection) == count else f"; {plural(len(selection), 'block')} shown"
     with paged() as console:
         title = Text(line(name), style="bold")
         console.print(title.append(f"  {size}{left}", style="not bold dim"))
         console.print()
-        console.print(_blocks_table(chosen, console.width))
+        console.print(_blocks_table(selection, console.width))
         console.print()
         console.print(f"one block in full: foldline show {name} vN (N: its version)", style="dim")
 
@@ -372,14 +372,14 @@ class Rows:
     naming: Naming = attrs.field(factory=Naming)
     counter: TokenCounter = attrs.field(factory=lambda: counter_for("estimate", model_named("")))
 
-    def of(self, events: Sequence[Recorded], states: Mapping[int, str]) -> Iterator[Row]:
+    def of(self, events: Sequence[Recorded], states: Mapping[int, str]) -> Iterator[BlockRow]:
         """A row for each block; a block that is not in `states` is visible."""
         for version, event in events:
             if not isinstance(event, BlockAppended):
                 continue
             block, text = event.block, text_of(event.block)
             beginning = first_words(text)
-            yield Row(
+            yield BlockRow(
                 version=version,
                 at=event.at,
                 turn=block.turn,
@@ -396,7 +396,7 @@ class Rows:
         return path if self.paths is None else self.paths.get(version) or path_at(block, version)
 
 
-def _chosen(rows: Sequence[Row], options: Values) -> Sequence[Row]:
+def _selection(rows: Sequence[BlockRow], options: Values) -> Sequence[BlockRow]:
     """The rows that the options choose.
 
     Raises:
@@ -411,14 +411,14 @@ def _chosen(rows: Sequence[Row], options: Values) -> Sequence[Row]:
             if each not in there:
                 near = did_you_mean(each, there) or f"; there are {', '.join(there)}"
                 raise UsageError(f"--{name} {each}: no block of this timeline has it{near}")
-    chosen = [
+    matches = [
         row
         for row in rows
         if (not options.kind or not _parts(row.kind).isdisjoint(options.kind))
         and (not options.turn or row.turn in options.turn)
         and (not options.state or row.state in options.state)
     ]
-    return chosen[-options.tail :] if options.tail else chosen
+    return matches[-options.tail :] if options.tail else matches
 
 
 def _parts(kind: str) -> set[str]:
@@ -428,7 +428,7 @@ def _parts(kind: str) -> set[str]:
     return {".".join(parts[start:end]) for end in ends for start in range(end)}
 
 
-def _blocks_table(rows: Sequence[Row], width: int) -> Table:
+def _blocks_table(rows: Sequence[BlockRow], width: int) -> Table:
     """The table; texts are cut, and times and paths left out, to fit the width."""
     has_paths = width >= NARROW_COLUMNS
     path_columns = PATH_COLUMNS_WIDE if width >= WIDE_COLUMNS else PATH_COLUMNS

@@ -70,9 +70,9 @@ class Commands(click.Group):
             return None
         module, sentence = COMMANDS[cmd_name]
         members = vars(import_module(f"timeline.cli.{module}")).values()
-        named = next(m for m in members if isinstance(m, click.Command) and m.name == cmd_name)
-        named.help = f"{sentence[0].upper()}{sentence[1:]}."
-        return named
+        member = next(m for m in members if isinstance(m, click.Command) and m.name == cmd_name)
+        member.help = f"{sentence[0].upper()}{sentence[1:]}."
+        return member
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- the same
         with formatter.section("Commands"):

@@ -369,18 +369,18 @@ def checked_name(store: EventStore, name: str, *, destroying: str = "") -> Timel
     if name and store.head(TimelineId(name)):
         return TimelineId(name)
     names = [info.id for info in store.list()]
-    meant = sorted(each for each in names if name and each.startswith(name))
-    if not meant:
+    matches = sorted(each for each in names if name and each.startswith(name))
+    if not matches:
         raise UnknownTimelineError(name, names)
-    if len(meant) > 1:
-        listed = ", ".join(meant[:MEANT_MAX])
-        more = f" and {len(meant) - MEANT_MAX:,} more" if len(meant) > MEANT_MAX else ""
+    if len(matches) > 1:
+        listed = ", ".join(matches[:MEANT_MAX])
+        more = f" and {len(matches) - MEANT_MAX:,} more" if len(matches) > MEANT_MAX else ""
         raise UsageError(
-            f"{len(meant):,} timelines begin with {name!r}: {listed}{more}; give more of the name"
+            f"{len(matches):,} timelines begin with {name!r}: {listed}{more}; give more of the name"
         )
     if destroying:
-        raise UsageError(f"{destroying} needs the whole name of the timeline: {meant[0]}")
-    return meant[0]
+        raise UsageError(f"{destroying} needs the whole name of the timeline: {matches[0]}")
+    return matches[0]
 
 
 def log_of(store: EventStore, name: str) -> list[Recorded]:
@@ -391,7 +391,7 @@ def log_of(store: EventStore, name: str) -> list[Recorded]:
 
 def tell_forgotten(store: EventStore, name: str) -> int:
     """The newest event of a timeline that is gone; says so on stderr."""
-    gone = store.kept(TimelineId(name)).forgotten
-    if gone:
-        complain(f"{name}: events 1 to {gone:,} are forgotten; what is left begins at {gone + 1:,}")
-    return gone
+    last = store.kept(TimelineId(name)).forgotten
+    if last:
+        complain(f"{name}: events 1 to {last:,} are forgotten; what is left begins at {last + 1:,}")
+    return last

@@ -120,13 +120,13 @@ def _check(options: Values, policies: int, files: int) -> None:
 
 
 def _replay(file: File, policy: str, options: Values) -> Replayed:
-    chosen = _replay_options(policy, options)
+    settings = _replay_options(policy, options)
     session = session_of(file.path, options)
     if options.window == AUTO:
-        chosen = _with_window(session, chosen)
+        settings = _with_window(session, settings)
     bar = progress_bar(session.name, len(session.calls))
     with dump_to(options.dump) if options.dump else nullcontext() as dump, bar as progress:
-        return replay_with_log(session, chosen, store=options.store, dump=dump, progress=progress)
+        return replay_with_log(session, settings, store=options.store, dump=dump, progress=progress)
 
 
 def _with_window(session: Session, options: ReplayOptions) -> ReplayOptions:
@@ -143,9 +143,9 @@ def _with_window(session: Session, options: ReplayOptions) -> ReplayOptions:
 
 def _replay_options(policy: str, options: Values) -> ReplayOptions:
     system, tools = fixed_parts(options)
-    chosen = options.provider or options.model
+    target = options.provider or options.model
     # A dump has Anthropic's requests, whoever recorded the session: who reads it knows one form.
-    provider = "anthropic" if options.dump and not chosen else options.provider
+    provider = "anthropic" if options.dump and not target else options.provider
     return ReplayOptions(
         window=None if options.window == AUTO else options.window,
         counter=options.counter,

@@ -350,7 +350,7 @@ def dollars(amount: float, result: ReplayResult) -> str:
 
 
 @attrs.frozen
-class Scale:
+class Axis:
     """Maps the values on one axis to character cells."""
 
     low: float
@@ -358,7 +358,7 @@ class Scale:
     cells: int
 
     @classmethod
-    def over(cls, values: Iterable[float], cells: int) -> "Scale":
+    def over(cls, values: Iterable[float], cells: int) -> "Axis":
         """An axis that covers the values; its ends are rounded outwards to multiples of 0.05."""
         in_order = sorted(values)
         low = int(in_order[0] * 20) / 20
@@ -382,8 +382,8 @@ def scatter(
     """The plot; policies on the front are bold."""
     sessions = [(r.units.ratio, r.recall.far) for r in results if r.recall.far is not None]
     policies = [(mean.cost, mean.far) for mean in means]
-    across = Scale.over((cost for cost, _ in (*sessions, *policies)), width - PLOT_AXIS_COLUMNS)
-    upward = Scale.over((far for _, far in (*sessions, *policies)), height)
+    across = Axis.over((cost for cost, _ in (*sessions, *policies)), width - PLOT_AXIS_COLUMNS)
+    upward = Axis.over((far for _, far in (*sessions, *policies)), height)
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     for cost, far in sessions:
         cells[upward.cell(far), across.cell(cost)] = ("·", "dim")
@@ -393,7 +393,7 @@ def scatter(
     return _drawn(cells, across, upward)
 
 
-def _drawn(cells: dict[tuple[int, int], tuple[str, str]], across: Scale, upward: Scale) -> Text:
+def _drawn(cells: dict[tuple[int, int], tuple[str, str]], across: Axis, upward: Axis) -> Text:
     drawn = Text("far\n", style="")
     for row in range(upward.cells - 1, -1, -1):
         label = {0: f"{upward.low:.2f}", upward.cells - 1: f"{upward.high:.2f}"}.get(row, "")

@@ -66,12 +66,12 @@ def account(options: Values) -> int:
 
 def _timeline(options: Values, store: EventStore, about: Description) -> Timeline:
     """The timeline, opened as the options of `SIZE` say; where they say nothing, with the recorded model and window."""
-    chosen: Options = {**sized(options), "store": store}
+    settings: Options = {**sized(options), "store": store}
     if about.model and not options.model:
-        chosen["model"] = about.model
+        settings["model"] = about.model
         if about.window and options.window is None:
-            chosen["window"] = about.window
-    return Timeline.open(options.id, **chosen)
+            settings["window"] = about.window
+    return Timeline.open(options.id, **settings)
 
 
 def _taken(options: Values, timeline: Timeline, about: Description) -> str:
@@ -196,12 +196,12 @@ def render(options: Values) -> int:
     with store_to_read(options) as store:
         options.id = checked_name(store, options.id)
         last, about = store.head(options.id), description_of(store, options.id)
-        chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
+        settings: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         if options.model or options.provider:
-            chosen["model"] = _model(options.model, options.provider)
+            settings["model"] = _model(options.model, options.provider)
         elif about.model:
-            chosen["model"] = about.model
-        with Timeline.open(options.id, **chosen) as timeline:
+            settings["model"] = about.model
+        with Timeline.open(options.id, **settings) as timeline:
             version = last if options.at is None else options.at
             rendered = timeline.render_at(
                 version, system=system, tools=tools, hidden=options.hidden

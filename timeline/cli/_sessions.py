@@ -38,7 +38,7 @@ class Agent:
 
 
 @attrs.frozen
-class Recording:
+class SessionFile:
     """A session file of an agent."""
 
     agent: str
@@ -61,7 +61,7 @@ class Folder:
 
     agent: str
     path: Path
-    recordings: tuple[Recording, ...]
+    recordings: tuple[SessionFile, ...]
 
 
 def first_words(text: str) -> str:
@@ -74,8 +74,8 @@ def first_words(text: str) -> str:
 
 def _folder(variable: str, otherwise: str) -> Path:
     """The folder in an environment variable; if unset, one in the user's home."""
-    named = os.environ.get(variable)
-    return Path(named).expanduser() if named else Path.home() / otherwise
+    folder = os.environ.get(variable)
+    return Path(folder).expanduser() if folder else Path.home() / otherwise
 
 
 def _claude_code() -> Iterator[Path]:
@@ -91,9 +91,9 @@ def _codex() -> Iterator[Path]:
 
 
 def _pi() -> Iterator[Path]:
-    named = os.environ.get("PI_CODING_AGENT_SESSION_DIR")
+    folder = os.environ.get("PI_CODING_AGENT_SESSION_DIR")
     home = _folder("PI_CODING_AGENT_DIR", ".pi/agent")
-    yield Path(named).expanduser() if named else home / "sessions"
+    yield Path(folder).expanduser() if folder else home / "sessions"
 
 
 def _gemini() -> Iterator[Path]:
@@ -120,16 +120,16 @@ def searched_folders() -> list[Folder]:
 
 def _searched(agent: Agent, path: Path) -> Folder:
     helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
-    recordings = list[Recording]()
+    recordings = list[SessionFile]()
     for file in helpers.union(path.glob(agent.pattern)):
         with suppress(OSError):  # deleted meanwhile, or not readable
             status = file.stat()
             about = agent.name, agent.format, file, status.st_size, status.st_mtime
-            recordings += [Recording(*about, file in helpers)] if status.st_size else []
+            recordings += [SessionFile(*about, file in helpers)] if status.st_size else []
     return Folder(agent.name, path, tuple(sorted(recordings, key=age)))
 
 
-def age(recording: Recording) -> tuple[float, str]:
+def age(recording: SessionFile) -> tuple[float, str]:
     """Orders recordings by the time of their last change, oldest first."""
     return recording.modified, str(recording.path)
 
@@ -229,10 +229,10 @@ def _by_id(name: str) -> Path | None:
     matches = [each for each in all_sessions if not each.is_helper and each.id.startswith(name)]
     exact = [each for each in matches if each.id == name]
     if len(exact or matches) > 1:
-        named = ", ".join(each.id for each in matches[:NAMED_MAX])
+        ids = ", ".join(each.id for each in matches[:NAMED_MAX])
         more = f" and {len(matches) - NAMED_MAX:,} more" if len(matches) > NAMED_MAX else ""
         raise UsageError(
-            f"{name}: the ids of several sessions begin with this: {named}{more}; give more of the id"
+            f"{name}: the ids of several sessions begin with this: {ids}{more}; give more of the id"
         )
     return (exact or matches)[0].path if matches else None
 
@@ -256,8 +256,8 @@ def tell_passed_over(passed: Sequence[str]) -> None:
     """Print which of the files in folders were left out: the errors that they raised."""
     if passed:
         more = f" and {len(passed) - NAMED_MAX:,} more" if len(passed) > NAMED_MAX else ""
-        named = "; ".join(passed[:NAMED_MAX])
-        complain(f"{plural(len(passed), 'file')} passed over: {named}{more}")
+        errors = "; ".join(passed[:NAMED_MAX])
+        complain(f"{plural(len(passed), 'file')} passed over: {errors}{more}")
 
 
 def grouped_notes(notes: Iterable[tuple[int, str]]) -> Iterator[str]:

@@ -320,8 +320,8 @@ def forget(options: Values) -> int:
         with Timeline.open(options.id, store=store, **where) as timeline:
             report = timeline.forget(options.path, artifact=options.artifact)
     what = options.path or options.artifact or "the whole timeline"
-    gone = f"{_amount(report, 'blocks', 'artifacts', 'events')}, {report.size:,} bytes"
-    text = f"{options.id}: {what} is forgotten: {gone}"
+    amount = f"{_amount(report, 'blocks', 'artifacts', 'events')}, {report.size:,} bytes"
+    text = f"{options.id}: {what} is forgotten: {amount}"
     status = answer(options, attrs.asdict(report), text)
     _tell_each(options, "may remain", (f" {place}" for place in report.may_remain))
     return status

@@ -10,7 +10,7 @@ from timeline.engine._hiding import Hides as Hides
 from timeline.engine._hiding import taken_back as taken_back
 from timeline.engine._hiding import without_hidden as without_hidden
 from timeline.engine._settings import NoRoomError as NoRoomError
-from timeline.engine._settings import Settings as Settings
+from timeline.engine._settings import TimelineSettings as TimelineSettings
 
 if TYPE_CHECKING:
     from timeline.engine._sync import History as History

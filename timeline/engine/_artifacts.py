@@ -280,7 +280,7 @@ class Sealing:
     """Whether there are an artifact store and keys."""
     is_needed: bool
     """Whether the log outlives the process. A log in memory need not be encrypted."""
-    _known: dict[ArtifactId, SealedContent] = attrs.field(
+    _contents: dict[ArtifactId, SealedContent] = attrs.field(
         factory=dict[ArtifactId, SealedContent], init=False
     )
     """The contents that the view shows, by artifact."""
@@ -296,19 +296,19 @@ class Sealing:
         Raises:
             MisuseError: a result is confidential, and there is no artifact store or no key for it.
         """
-        made: list[Event] = []
+        output: list[Event] = []
         tools: dict[CallId, str] = {}
         is_by_tool = any(own.sensitivity for own in self.policy.tools.values())
         for event in events:
-            made.append(event)
+            output.append(event)
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolCall):
                 tools[event.block.call_id] = event.block.name
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
                 call = event.block.call_id
                 tool = (tools.get(call) or _tool_of(event.block, view)) if is_by_tool else ""
                 block = yield from self._sealed(event.block, tool)
-                made[-1] = msgspec.structs.replace(event, block=block)
-        return made
+                output[-1] = msgspec.structs.replace(event, block=block)
+        return output
 
     def _sealed(self, block: ToolResult, tool: str) -> Flow[ToolResult]:
         sensitivity = self._sensitivity(block, tool)
@@ -344,31 +344,31 @@ class Sealing:
 
     def put_back(self, events: Sequence[Event]) -> Flow[None]:
         """Remove the artifacts of events that were not written after all."""
-        for artifact in _artifacts(events) & self._known.keys():
-            del self._known[artifact]
+        for artifact in _artifacts(events) & self._contents.keys():
+            del self._contents[artifact]
             yield from blocking(self._store.forget, self.service.timeline, artifact)
 
     # Reading.
 
     def opened(self, events: Sequence[Recorded]) -> Flow[tuple[Recorded, ...]]:
         """The events, with the contents of sealed results read from their artifacts."""
-        made: list[Recorded] = []
+        output: list[Recorded] = []
         for version, event in events:
             if isinstance(event, BlockAppended):
                 block = yield from self.opened_block(event.block)
                 if block is not event.block:
                     event = msgspec.structs.replace(event, block=block)  # noqa: PLW2901 -- the same event
-            made.append((version, event))
-        return tuple(made)
+            output.append((version, event))
+        return tuple(output)
 
     def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
         """The window with the contents of its sealed results; contents of other results are discarded."""
-        named = _artifacts(event for _, event in window.events)
-        known, self._known, self.next_expiry = self._known, {}, None
-        for name in named & known.keys():
-            if not self._is_over(known[name]):
-                self._hold(name, known[name])
-        if not named:
+        names = _artifacts(event for _, event in window.events)
+        before, self._contents, self.next_expiry = self._contents, {}, None
+        for name in names & before.keys():
+            if not self._is_over(before[name]):
+                self._hold(name, before[name])
+        if not names:
             return window
         return attrs.evolve(window, events=(yield from self.opened(window.events)))
 
@@ -376,11 +376,11 @@ class Sealing:
         """A block with its content, if that is in an artifact."""
         if not isinstance(block, ToolResult) or not block.artifact:
             return block
-        content = self._known.get(block.artifact)
+        content = self._contents.get(block.artifact)
         if content is None or self._is_over(content):
             answer = yield from blocking(self.service.sealed, block.artifact)
             if isinstance(answer, str):
-                self._known.pop(block.artifact, None)
+                self._contents.pop(block.artifact, None)
                 return without_content(block, answer)
             content = answer
             self._hold(block.artifact, answer)
@@ -396,13 +396,13 @@ class Sealing:
         return bool(content.expires_at) and content.expires_at <= self.service.clock()
 
     def _hold(self, artifact: ArtifactId, content: SealedContent) -> None:
-        self._known[artifact] = content
+        self._contents[artifact] = content
         if content.expires_at:
             self.next_expiry = min(content.expires_at, self.next_expiry or content.expires_at)
 
     def drop(self) -> None:
         """Discard all contents that were read, because some may have been forgotten."""
-        self._known, self.next_expiry = {}, None
+        self._contents, self.next_expiry = {}, None
 
 
 def confidential(what: str) -> str:

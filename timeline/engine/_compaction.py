@@ -64,8 +64,8 @@ from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
-    Patience,
     Summarizer,
+    SummarizerWait,
     SummaryFailedError,
     SummaryRequest,
     checked_summary,
@@ -96,7 +96,7 @@ class Compactor:
     artifact_service: ArtifactService | None = None
     """Access to the artifact store; without it nothing is externalized or shared."""
     hooks: Hooks = attrs.field(factory=Hooks)
-    patience: Patience = attrs.field(factory=Patience)
+    patience: SummarizerWait = attrs.field(factory=SummarizerWait)
     traces: Traces = attrs.field(factory=Traces)
 
     # The compaction.
@@ -379,7 +379,7 @@ class Compactor:
         key = self._shared_key(request)
         if not key:
             return None
-        event = yield from blocking(self._found, key, engine)
+        event = yield from blocking(self._shared_event, key, engine)
         if event is None:
             return None
         source, paid = request.range.source_hash, event.provenance
@@ -405,7 +405,7 @@ class Compactor:
             request.range, request.view, request.context, model, service.reading_as
         )
 
-    def _found(self, key: str, engine: Engine) -> SummaryPrepared | None:
+    def _shared_event(self, key: str, engine: Engine) -> SummaryPrepared | None:
         service = self.artifact_service
         try:
             if service is None or (store := service.store) is None:
@@ -430,8 +430,8 @@ class Compactor:
         service = self.artifact_service
         try:
             if service and (store := service.store):
-                named = {"timeline": engine.id, "mime": KEY_TYPE}
-                store.put(key.encode(), service.description(label_of(version), event.key, **named))
+                facts = {"timeline": engine.id, "mime": KEY_TYPE}
+                store.put(key.encode(), service.description(label_of(version), event.key, **facts))
         except Exception:  # the summary is used here, shared or not
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
@@ -471,12 +471,12 @@ def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummar
     ]
     if not secret:
         return summary
-    shown = [entry.block for entry in view.entries]
+    visible = [entry.block for entry in view.entries]
     if view.compaction is not None:
         text = leaves(msgspec.to_builtins(view.compaction.event.summary))
-        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
-        shown += [entry.block for entry in view.compaction.head.entries]
-    return Redaction(secret, [summary], shown).redacted(summary)
+        visible.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
+        visible += [entry.block for entry in view.compaction.head.entries]
+    return Redaction(secret, [summary], visible).redacted(summary)
 
 
 # Edits of hooks.
@@ -560,7 +560,7 @@ class Preparation:
         try:
             summary = yield from compactor.paid_elsewhere(request, engine)
             if summary is None:
-                summary = yield from self._asked(request)
+                summary = yield from self._answer(request)
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)
@@ -569,7 +569,7 @@ class Preparation:
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 
-    def _asked(self, request: SummaryRequest) -> Flow[Summary]:
+    def _answer(self, request: SummaryRequest) -> Flow[Summary]:
         """The summariser's answer; all calls for it are counted."""
         engine, compactor = self.engine, self.engine.compactor
         if compactor.is_counted:
@@ -608,6 +608,6 @@ def _still_useful(
     view: View, events: Sequence[Event], withheld: Collection[BlockId]
 ) -> Sequence[Event]:
     """The events, or none if blocks were hidden meanwhile or the same summary is in the log already."""
-    known = {event.key for event in view.prepared}
-    is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
+    keys = {event.key for event in view.prepared}
+    is_known = any(isinstance(e, SummaryPrepared) and e.key in keys for e in events)
     return () if is_known or view.state.withheld != withheld else events

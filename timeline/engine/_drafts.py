@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
     """The draft for a compaction now, even if the policy's triggers are not reached; changes nothing."""
     yield from engine.flush()
-    known = yield from engine.compactor.facts(engine.view, context, "forced")
-    trial = render.draft_compaction(engine.view, context, "forced", known)
+    facts = yield from engine.compactor.facts(engine.view, context, "forced")
+    trial = render.draft_compaction(engine.view, context, "forced", facts)
     if trial is None or not render.gains_enough(trial.draft, trial.draft.tokens_after, context):
         tokens = total_tokens(engine.view, context)
         return render.CompactionDraft(
@@ -82,11 +82,11 @@ def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Fl
 def _carry_out(engine: Engine, trial: CompactionTrial, context: Context) -> Flow[int]:
     attempt = Attempt(engine=engine, is_nested=engine.away > 0)
     view = yield from engine.compactor.carry_out(engine.view, trial, context, attempt)
-    named = tuple(_named(trial.draft, view.decisions))
-    found = yield from engine.settle(attrs.evolve(view, decisions=named))
+    decisions = tuple(_named(trial.draft, view.decisions))
+    version = yield from engine.settle(attrs.evolve(view, decisions=decisions))
     before, after = trial.draft.tokens_before, total_tokens(engine.view, context)
-    yield from engine.compactor.report(named, before, after, attempt)
-    return found
+    yield from engine.compactor.report(decisions, before, after, attempt)
+    return version
 
 
 def _named(draft: CompactionDraft, decisions: tuple[Event, ...]) -> Iterator[Any]:
@@ -114,9 +114,9 @@ def expand(engine: Engine) -> Flow[int]:
     """Undo the newest compaction: all blocks that it removed from the prompt are visible again."""
     yield from engine.flush()
     yield from engine.load()
-    found = yield from engine.repeated(_expanded, engine)
+    version = yield from engine.repeated(_expanded, engine)
     yield from engine.load()
-    return found
+    return version
 
 
 def _expanded(engine: Engine) -> Flow[int]:
@@ -141,9 +141,9 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
     hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
     hidden -= {e.block.id for e in view.entries if e.hidden_as not in {*LADDER, "clipped"}}
     then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
-    shown = hidden - {entry.block.id for entry in then}
-    if shown:
-        blocks = tuple(e.block.id for e in before.entries if e.block.id in shown)
+    restored = hidden - {entry.block.id for entry in then}
+    if restored:
+        blocks = tuple(e.block.id for e in before.entries if e.block.id in restored)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
     for reason, entries in groupby(then, key=_reason):
         yield BlocksHidden(
@@ -186,8 +186,8 @@ def _newest(view: View) -> int:
 
 def _batch(log: list[Recorded], version: int) -> list[Recorded]:
     """The events that one compaction committed, given one of them."""
-    at = next((event.at for found, event in log if found == version), 0.0)
-    index = next(i for i, (found, _) in enumerate(log) if found == version)
+    at = next((event.at for other, event in log if other == version), 0.0)
+    index = next(i for i, (other, _) in enumerate(log) if other == version)
     following = [*(event for _, event in log[1:]), None]
     parts = [_is_part(event, after, at) for (_, event), after in zip(log, following, strict=True)]
     first = index - len([*takewhile(bool, reversed(parts[:index]))])
@@ -215,23 +215,23 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     before = yield from _before(engine, compaction.version)
     # At the time of the compaction, so that the same range is found.
     context = attrs.evolve(context, now=compaction.event.at)
-    found = render.fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
-    if found is None:
+    target = render.fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
+    if target is None:
         return False
-    request = SummaryRequest(range=found.range, view=before, context=found.context)
+    request = SummaryRequest(range=target.range, view=before, context=target.context)
     attempt = Attempt(engine=engine, is_nested=engine.away > 0)
     summary, paid = yield from engine.repeated(_rewritten, engine, request, summarizer, attempt)
     if summary is None:
         return False
-    written = render.compaction_event(before, found.range, summary, found.context)
-    if written.summary == compaction.event.summary:
+    rewrite = render.compaction_event(before, target.range, summary, target.context)
+    if rewrite.summary == compaction.event.summary:
         return False
     withheld = engine.view.state.withheld
     event = SummaryReplaced(
         id=EventId(""),
         at=engine.clock(),
         compaction=compaction.version,
-        summary=written.summary,
+        summary=rewrite.summary,
         provenance=summary.provenance,
     )
 
@@ -244,7 +244,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
 
     yield from engine.commit([*paid, event], fit)
     now = engine.view.compaction
-    return now is not None and now.event.summary == written.summary
+    return now is not None and now.event.summary == rewrite.summary
 
 
 def _rewritten(
@@ -254,10 +254,10 @@ def _rewritten(
     compactor, view = engine.compactor, engine.view
     if summarizer is not None:
         compactor = attrs.evolve(compactor, summarizer=summarizer)
-    known = compactor.prepared(attrs.evolve(request, view=view))
-    known = known or (yield from compactor.paid_elsewhere(request, engine))
-    if known or compactor.is_spent(view, request.context):
-        return known, []
+    existing = compactor.prepared(attrs.evolve(request, view=view))
+    existing = existing or (yield from compactor.paid_elsewhere(request, engine))
+    if existing or compactor.is_spent(view, request.context):
+        return existing, []
     withheld = view.state.withheld
     summary = attempt.summary_of(request.range, view)
     if summary is None:

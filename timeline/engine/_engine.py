@@ -72,7 +72,7 @@ from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
-from timeline.observe._traces import Span, Traces, compacted_attributes
+from timeline.observe._traces import SafeSpan, Traces, compacted_attributes
 
 if TYPE_CHECKING:
     from render import Decided, FoldRange, Need, Summary
@@ -398,13 +398,13 @@ class Engine:
             yield from self.catch_up()
 
     def _hopeless(self, conflict: VersionConflictError) -> VersionConflictError:
-        expected, found = conflict.expected, conflict.found
+        expected, actual = conflict.expected, conflict.found
         advice = (
             f"timeline {self.id!r}: somebody else appended first {CONFLICTS_MAX} times in a row"
-            f" (expected version {expected}, found {found}); nothing of this call is written. Repeat it when"
+            f" (expected version {expected}, found {actual}); nothing of this call is written. Repeat it when"
             " fewer append at once, or give each writer a timeline of its own (fork)"
         )
-        return VersionConflictError(expected=expected, found=found, advice=advice)
+        return VersionConflictError(expected=expected, found=actual, advice=advice)
 
     def settle(self, view: View) -> Flow[int]:
         """Commit the decisions of a view after the pending events; return the new version."""
@@ -459,8 +459,8 @@ class Engine:
             return
         was_behind, self._behind = self._behind, True  # reset when the view has the events
         try:
-            written = [sealed(event) for event in events]
-            append = partial(self.store.append, self.id, written, expected_version=version)
+            sealed_events = [sealed(event) for event in events]
+            append = partial(self.store.append, self.id, sealed_events, expected_version=version)
             yield from self._stored("append", append, len(events))
             if self.traces.meter is not None:
                 self.traces.committed(events)
@@ -659,14 +659,14 @@ class Engine:
         paths = dict.fromkeys([*folded, *shown])
         return UnknownPathError(path, get_close_matches(path, list(paths)[-NEAR_KNOWN:], n=3))
 
-    def kept(self) -> Flow[Kept]:
+    def extent(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
         return (yield from blocking(self.store.kept, self.id))
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
         log: list[Recorded] = []
-        oldest = max(after, (yield from self.kept()).forgotten)
+        oldest = max(after, (yield from self.extent()).forgotten)
         while True:
             start = log[-1][0] if log else oldest
             page = yield from self._page(start)
@@ -691,8 +691,8 @@ class Engine:
         Raises:
             ForgottenError: as `view_until`.
         """
-        kept = yield from self.kept()
-        window = window_until(log, last, kept, self.id, what)
+        extent = yield from self.extent()
+        window = window_until(log, last, extent, self.id, what)
         return open_view(
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )
@@ -852,7 +852,7 @@ class _Report:
     _timeline: TimelineId
     _context: Context
     _observers: tuple[Observer, ...]
-    _span: Span
+    _span: SafeSpan
     _is_repeated: bool = attrs.field(default=False, init=False)
 
     def steps(self, before: View, rendered: Rendered) -> Flow[None]:

@@ -38,41 +38,41 @@ PAGE: Final = 500
 class Signal:
     """A signal that wakes waiting threads and asyncio tasks; it may be given from any thread."""
 
-    _said: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _event: threading.Event = attrs.field(factory=threading.Event, init=False)
     _listener: Callable[[], object] | None = attrs.field(default=None, init=False)
 
     def say(self) -> None:
         """Give the signal."""
-        self._said.set()
+        self._event.set()
         if listener := self._listener:
             with contextlib.suppress(RuntimeError):  # the event loop was closed
                 listener()
 
     def forget(self) -> None:
         """Reset the signal."""
-        self._said.clear()
+        self._event.clear()
 
     def wait(self, seconds: float) -> float:
         """Wait for the signal, at most this many seconds; return the seconds waited."""
-        begun = time.monotonic()
-        self._said.wait(seconds)
-        return time.monotonic() - begun
+        start = time.monotonic()
+        self._event.wait(seconds)
+        return time.monotonic() - start
 
     async def await_(self, seconds: float) -> float:
         """The same for asyncio, without blocking a thread."""
         import asyncio
 
-        begun, heard = time.monotonic(), asyncio.Event()
-        self._listener = partial(asyncio.get_running_loop().call_soon_threadsafe, heard.set)
+        start, event = time.monotonic(), asyncio.Event()
+        self._listener = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
         try:
-            if not self._said.is_set():
+            if not self._event.is_set():
                 async with asyncio.timeout(seconds):
-                    await heard.wait()
+                    await event.wait()
         except TimeoutError:
             pass
         finally:
             self._listener = None
-        return time.monotonic() - begun
+        return time.monotonic() - start
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -112,9 +112,9 @@ class Following:
         """The next event, if it was read already."""
         if self.is_over or not self._page:
             return None
-        found = self._page.popleft()
-        self.version = found[0]
-        return found
+        record = self._page.popleft()
+        self.version = record[0]
+        return record
 
     def next(self) -> Flow[Recorded | None]:
         """The next event; None: the follower is closed, or nothing came for `timeout` seconds."""
@@ -209,10 +209,10 @@ class Follower(_Followed):
         return self
 
     def __next__(self) -> Recorded:
-        found = self._following.at_hand() or run(self._following.next())
-        if found is None:
+        record = self._following.at_hand() or run(self._following.next())
+        if record is None:
             raise StopIteration
-        return found
+        return record
 
     def __enter__(self) -> Self:
         return self
@@ -228,10 +228,10 @@ class AsyncFollower(_Followed):
         return self
 
     async def __anext__(self) -> Recorded:
-        found = self._following.at_hand() or await arun(self._following.next())
-        if found is None:
+        record = self._following.at_hand() or await arun(self._following.next())
+        if record is None:
             raise StopAsyncIteration
-        return found
+        return record
 
     async def __aenter__(self) -> Self:
         return self

@@ -105,11 +105,11 @@ def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
     text = replacement or REPLACEMENT
 
     def hidden(targets: Sequence[Target]) -> View:
-        made = [
+        hides = [
             Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))
             for each in targets
         ]
-        return changed(engine.view, made, (), engine.clock())
+        return changed(engine.view, hides, (), engine.clock())
 
     return (yield from _settled(engine, keys, hidden))
 
@@ -155,16 +155,16 @@ def inherit(engine: Engine, hides: Hides, *, exactly: bool) -> Flow[None]:
     show those that are shown there, and without, also hide those that say the same."""
 
     def settled() -> Flow[None]:
-        known = engine.view.state.withheld
-        if not hides.by_block and not (exactly and known):
+        current = engine.view.state.withheld
+        if not hides.by_block and not (exactly and current):
             return
         log, now = (yield from engine.events()), hides.by_block
         if not exactly:
             blocks = [block for _, block in blocks_of(log)]
             again = hides.again(blocks, {block.id for block in blocks})
-            before = {block: Hidden(block=block) for block in known}
+            before = {block: Hidden(block=block) for block in current}
             now = {**{item.block: item for item in again}, **before, **now}
-            if now.keys() == known.keys():
+            if now.keys() == current.keys():
                 return
         yield from engine.settle(withheld_as(engine.view, log, now, engine.clock()))
 
@@ -178,33 +178,33 @@ def hides_of(engine: Engine) -> Flow[Hides]:
 
 def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
     """The blocks with these paths or ids, whether visible or folded; if some are folded, the log is read once."""
-    found = list[Target]()
+    targets = list[Target]()
     folded: Mapping[str, Target] | None = None
     for key in dict.fromkeys(keys):
-        known = engine.view.find(key)
-        if known is not None and known.version:
-            found.append(Target(known.version, known.source))
+        entry = engine.view.find(key)
+        if entry is not None and entry.version:
+            targets.append(Target(entry.version, entry.source))
             continue
         if folded is None:
             folded = _by_name((yield from engine.events()))
         target = folded.get(key) or folded.get((yield from engine.read(key)).id)
         if target is None:  # a summary; it cannot be hidden
             raise (yield from engine.unknown(key))
-        found.append(target)
-    return found
+        targets.append(target)
+    return targets
 
 
 def _by_name(log: Sequence[Recorded]) -> Mapping[str, Target]:
     """The blocks of a log by id, path and label; without paths if the beginning of the log is not stored any more."""
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     naming = Naming() if log and log[0][0] == 1 else None
     for version, event in log:
         if isinstance(event, BlockAppended):
             block, target = event.block, Target(version, event.block)
             path = naming.path(block, version) if naming else path_at(block, version)
             for name in (block.id, path, path_at(block, version), label_of(version)):
-                found.setdefault(name, target)
-    return found
+                targets.setdefault(name, target)
+    return targets
 
 
 def content_id(block: Block) -> ArtifactId:
@@ -235,11 +235,11 @@ class Hides:
         """The hides of this log."""
         hidden = withheld_after(log)
         blocks = [block for _, block in blocks_of(log)] if hidden else []
-        said = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
-        shown = (_content(block) for block in blocks if block.id not in hidden)
-        for content in (_content(), *shown):
-            said.pop(content, None)
-        return cls(by_block=hidden, by_content=said)
+        by_content = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
+        visible = (_content(block) for block in blocks if block.id not in hidden)
+        for content in (_content(), *visible):
+            by_content.pop(content, None)
+        return cls(by_block=hidden, by_content=by_content)
 
     def __or__(self, other: Self) -> Self:
         return attrs.evolve(
@@ -251,11 +251,11 @@ class Hides:
     def again(self, blocks: Iterable[Block], there: Collection[BlockId]) -> Iterator[Hidden]:
         """The hides of blocks that say what a hidden block says that is not among those `there`."""
         for block in blocks if self.by_content else ():
-            found = self.by_content.get(_content(block))
-            if found is None and isinstance(block, ToolResult):  # as the log has a confidential one
-                found = self.by_content.get(_content(replace(block, parts=(), envelope=Envelope())))
-            if found and found.block not in there:
-                yield replace(found, block=block.id)
+            item = self.by_content.get(_content(block))
+            if item is None and isinstance(block, ToolResult):  # as the log has a confidential one
+                item = self.by_content.get(_content(replace(block, parts=(), envelope=Envelope())))
+            if item and item.block not in there:
+                yield replace(item, block=block.id)
 
 
 def _content(block: Block | None = None) -> bytes:
@@ -276,14 +276,14 @@ def withheld_as(
 ) -> View:
     """The view after decisions by which those blocks of its log are hidden on request that are in `now`, and no
     others; `log` has the events up to the view's version."""
-    known = view.state.withheld
-    if not known and not now:
+    current = view.state.withheld
+    if not current and not now:
         return view
     there = {block.id for _, block in blocks_of(log)}
-    if not known and there.isdisjoint(now):
+    if not current and there.isdisjoint(now):
         return view
-    hidden = [item for block, item in now.items() if block in there and block not in known]
-    after = changed(view, hidden, [block for block in known if block not in now], at)
+    hidden = [item for block, item in now.items() if block in there and block not in current]
+    after = changed(view, hidden, [block for block in current if block not in now], at)
     # Even if nothing changes: the events that removed quotations came after those that hid the blocks.
     return without_quotes(after, log, at)
 
@@ -312,13 +312,13 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     hidden = {v: b for v, b in blocks.items() if b.id in texts and not is_forgotten(b)}
     is_all = texts.keys() <= {block.id for block in blocks.values()}
     fold = view.compaction
-    written = _written(fold, log if is_all else ()) if fold else None
+    summary = _written(fold, log if is_all else ()) if fold else None
     quoting = [e for e in view.entries if e.replacement and e.hidden_as not in (None, "requested")]
-    parts = [written, *((entry.replacement, entry.dropped) for entry in quoting)]
+    parts = [summary, *((entry.replacement, entry.dropped) for entry in quoting)]
     redaction = Redaction(hidden.values(), parts, shown(blocks.values(), texts))
     events: list[Event] = []
-    if fold and written:
-        new = _without_quotations(written, hidden, redaction)
+    if fold and summary:
+        new = _without_quotations(summary, hidden, redaction)
         if new != fold.event.summary:
             events.append(_rewritten(fold, new, at))
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
@@ -338,16 +338,16 @@ def _texts(view: View, log: Sequence[Recorded]) -> dict[BlockId, str]:
 def _written(compaction: Compaction, log: Sequence[Recorded]) -> RangeSummary:
     """The summary in force as the log has it; without a log as it is now, because quotations of blocks that are not
     stored any more would not be found again."""
-    written = compaction.event.summary
+    summary = compaction.event.summary
     for version, event in log:
         match event:
             case RangeCompacted() if version == compaction.version:
-                written = event.summary
+                summary = event.summary
             case SummaryReplaced(redacted=False) if event.compaction == compaction.version:
-                written = event.summary
+                summary = event.summary
             case _:
                 pass
-    return written
+    return summary
 
 
 def _rewritten(compaction: Compaction, summary: RangeSummary, at: float) -> SummaryReplaced:
@@ -409,31 +409,31 @@ def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
     """A log that may be shown to others: blocks that are hidden on request are replaced by their texts, and all
     quotations of them are removed."""
     withheld = {block: item.replacement for block, item in withheld_after(log).items()}
-    shown = taken_back(log, withheld, withheld)
-    return [(version, _nameless(event)) for version, event in shown] if withheld else log
+    visible = taken_back(log, withheld, withheld)
+    return [(version, _nameless(event)) for version, event in visible] if withheld else log
 
 
 def summary_in(log: Sequence[Recorded], name: BlockId) -> RangeSummary | None:
     """The summary with this id as it was last written; None: there is none."""
-    written = (
+    events = (
         event for _, event in reversed(log) if isinstance(event, RangeCompacted | SummaryReplaced)
     )
-    return next((event.summary for event in written if event.summary.id == name), None)
+    return next((event.summary for event in events if event.summary.id == name), None)
 
 
 def taken_back(
-    log: Sequence[Recorded], gone: Mapping[BlockId, str], withheld: Mapping[BlockId, str]
+    log: Sequence[Recorded], texts: Mapping[BlockId, str], withheld: Mapping[BlockId, str]
 ) -> Sequence[Recorded]:
-    """A log in which the blocks of `gone` are replaced by texts and quotations of them are removed, even if blocks
+    """A log in which the blocks of `texts` are replaced by these, and quotations of them are removed, even if blocks
     of `withheld`, which others do not see either, say the same."""
-    if not gone:
+    if not texts:
         return log
     blocks = dict(blocks_of(log))
-    hidden = {version: block for version, block in blocks.items() if block.id in gone}
+    hidden = {version: block for version, block in blocks.items() if block.id in texts}
     quoting = (part for _, event in log for part in _quoting(event))
-    said = shown(blocks.values(), {**withheld, **gone})
-    redaction = Redaction(hidden.values(), quoting, said)
-    return [(version, _without(event, hidden, gone, redaction)) for version, event in log]
+    visible = shown(blocks.values(), {**withheld, **texts})
+    redaction = Redaction(hidden.values(), quoting, visible)
+    return [(version, _without(event, hidden, texts, redaction)) for version, event in log]
 
 
 def blocks_of(log: Sequence[Recorded]) -> Iterator[tuple[int, Block]]:
@@ -458,11 +458,11 @@ def _without_quotations(
     summary: RangeSummary, hidden: Collection[int], redaction: Redaction
 ) -> RangeSummary:
     """The summary without what it has of the blocks with these versions, and without other quotations."""
-    gone, digest = frozenset(hidden), summary.digest
-    regions = tuple(r for r in digest.regions if gone.isdisjoint((r.seen, *r.sources)))
-    findings = tuple(each for each in digest.findings if each.version not in gone)
-    left = replace(digest, regions=regions, findings=findings)
-    return redaction.redacted(replace(summary, digest=left))
+    versions, digest = frozenset(hidden), summary.digest
+    regions = tuple(r for r in digest.regions if versions.isdisjoint((r.seen, *r.sources)))
+    findings = tuple(each for each in digest.findings if each.version not in versions)
+    rest = replace(digest, regions=regions, findings=findings)
+    return redaction.redacted(replace(summary, digest=rest))
 
 
 def _nameless(event: Event) -> Event:
@@ -490,11 +490,11 @@ def _quoting(event: Event) -> Iterator[object]:
 
 
 def _without(
-    event: Event, hidden: Collection[int], gone: Mapping[BlockId, str], redaction: Redaction
+    event: Event, hidden: Collection[int], texts: Mapping[BlockId, str], redaction: Redaction
 ) -> Event:
     match event:
         case BlockAppended():
-            [block] = shown([event.block], gone)
+            [block] = shown([event.block], texts)
             return replace(event, block=block)
         case RangeCompacted():
             names = event.state.ordinals.items()
@@ -502,7 +502,7 @@ def _without(
             return replace(
                 event,
                 summary=_without_quotations(event.summary, hidden, redaction),
-                carried=tuple(_carried(each, gone) for each in event.carried),
+                carried=tuple(_carried(each, texts) for each in event.carried),
                 state=replace(event.state, ordinals=left),
             )
         case SummaryReplaced():
@@ -510,7 +510,7 @@ def _without(
         case SummaryPrepared():
             return replace(event, summary=redaction.redacted(event.summary))
         case BlocksHidden() if event.reason != "requested":
-            texts = (
+            items = (
                 replace(
                     item,
                     replacement=redaction.masked(item.replacement),
@@ -518,17 +518,17 @@ def _without(
                 )
                 for item in event.hidden
             )
-            return replace(event, hidden=tuple(texts))
+            return replace(event, hidden=tuple(items))
         case CompactionSkipped():
             return replace(event, detail=redaction.masked(event.detail))
         case _:
             return event
 
 
-def _carried(item: Carried, gone: Mapping[BlockId, str]) -> Carried:
-    if item.block.id not in gone:
+def _carried(item: Carried, texts: Mapping[BlockId, str]) -> Carried:
+    if item.block.id not in texts:
         return item
-    text = gone[item.block.id]
+    text = texts[item.block.id]
     return replace(item, block=stand_in(item.block, text), clipped=text if item.clipped else "")
 
 
@@ -572,14 +572,14 @@ def said_by(block: Block) -> str:
         case ToolResult() if block.artifact:
             return ""  # a placeholder sentence
         case ToolResult():
-            said = [text_of(block), leaves(block.envelope.key_fields)]
+            texts = [text_of(block), leaves(block.envelope.key_fields)]
         case UserAttachment():
-            said = [block.name, text_of(block)]
+            texts = [block.name, text_of(block)]
         case OpaqueBlock():
             return leaves({k: v for k, v in block.fields.items() if k not in _UNSAID})
         case _:
-            said = [text_of(block)]
-    return "\n".join([*said, *map(_said_by_part, images_of(block))])
+            texts = [text_of(block)]
+    return "\n".join([*texts, *map(_said_by_part, images_of(block))])
 
 
 def _said_by_part(part: ImagePart | DocumentPart | ProviderPart) -> str:
@@ -596,16 +596,16 @@ def _said_by_part(part: ImagePart | DocumentPart | ProviderPart) -> str:
 
 
 class Redaction:
-    """The quotations in quoting records of what only hidden blocks say; `shown` are all blocks as they are shown, hidden
+    """The quotations in quoting records of what only hidden blocks say; `visible` are all blocks as they are shown, hidden
     ones as their replacements."""
 
     def __init__(
-        self, hidden: Iterable[Block], quoting: Iterable[object], shown: Iterable[Block]
+        self, hidden: Iterable[Block], quoting: Iterable[object], visible: Iterable[Block]
     ) -> None:
-        said = [text for block in hidden if (text := said_by(block))]
-        texts = list(dict.fromkeys(_pieces(quoting))) if said else []
-        self._readings = [_Reading(read, said, texts) for read in (_as_written, _as_meant)]
-        for text in _visible(shown):
+        hidden_texts = [text for block in hidden if (text := said_by(block))]
+        texts = list(dict.fromkeys(_pieces(quoting))) if hidden_texts else []
+        self._readings = [_Reading(read, hidden_texts, texts) for read in (_as_written, _as_meant)]
+        for text in _visible(visible):
             if self.is_empty:
                 break
             for reading in self._readings:
@@ -649,15 +649,15 @@ class Redaction:
         return cast("_T", value)
 
 
-def _visible(shown: Iterable[Block]) -> Iterator[str]:
+def _visible(blocks: Iterable[Block]) -> Iterator[str]:
     """What may be said: what stands for a quotation, and what the blocks say, and are called."""
     yield MASK
-    for block in shown:
-        said, text = said_by(block), text_of(block)
-        yield from (path_stem(block), said, "" if text in said else text)
+    for block in blocks:
+        words, text = said_by(block), text_of(block)
+        yield from (path_stem(block), words, "" if text in words else text)
 
 
-class _Said(NamedTuple):
+class _Wording(NamedTuple):
     """What a text says, in one way of reading it."""
 
     text: str
@@ -679,14 +679,14 @@ class _Reading:
     """The quotations in one way of reading texts."""
 
     def __init__(
-        self, read: Callable[[str], _Said], hidden: Collection[str], texts: Iterable[str]
+        self, read: Callable[[str], _Wording], hidden: Collection[str], texts: Iterable[str]
     ) -> None:
         self._read = read
         self._shared = set[str]()
         for part in _parts(texts) if hidden else ():
             marks = {mark for text in part for mark in read(text).marks()}
-            for said in hidden:
-                self._shared |= marks.intersection(read(said).marks())
+            for content in hidden:
+                self._shared |= marks.intersection(read(content).marks())
         self.left = {quotation for text in texts for quotation in self._quotations(text)}
         """The quotations that are not cleared."""
         self._cleared = set[str]()
@@ -698,20 +698,20 @@ class _Reading:
     def clear(self, text: str) -> None:
         if not self.left:
             return
-        said = self._read(text)
+        wording = self._read(text)
         if len(self.left) <= FEW:
-            found = {
-                each for each in self.left if len(each) >= MARK_CHARACTERS and each in said.text
+            quotations = {
+                each for each in self.left if len(each) >= MARK_CHARACTERS and each in wording.text
             }
         else:
-            found = {
-                said.text[start : start + size]
-                for start, mark in zip(said.starts, said.marks(), strict=False)
+            quotations = {
+                wording.text[start : start + size]
+                for start, mark in zip(wording.starts, wording.marks(), strict=False)
                 for size in self._sizes.get(mark, ())
             }
-        found = self.left.intersection(found.union(said.words))
-        self.left -= found
-        self._cleared |= found
+        quotations = self.left.intersection(quotations.union(wording.words))
+        self.left -= quotations
+        self._cleared |= quotations
 
     def quotes(self, text: str) -> bool:
         return any(quotation not in self._cleared for quotation in self._quotations(text))
@@ -720,21 +720,21 @@ class _Reading:
         """The longest stretches of a text of which every mark is one of a hidden block."""
         if not self._shared:
             return
-        said = self._read(text)
-        found = zip(said.starts, said.marks(), strict=False)
-        marked = (start for start, mark in found if mark in self._shared)
+        wording = self._read(text)
+        marks = zip(wording.starts, wording.marks(), strict=False)
+        marked = (start for start, mark in marks if mark in self._shared)
         for _, run in groupby(enumerate(marked), lambda numbered: numbered[1] - numbered[0]):
             starts = [start for _, start in run]
-            yield said.text[starts[0] : starts[-1] + MARK_CHARACTERS]
-        yield from self._shared.intersection(said.words)
+            yield wording.text[starts[0] : starts[-1] + MARK_CHARACTERS]
+        yield from self._shared.intersection(wording.words)
 
 
-def _as_written(text: str) -> _Said:
+def _as_written(text: str) -> _Wording:
     """What a text says, whatever white space it has."""
-    return _Said(" ".join(text.split()))
+    return _Wording(" ".join(text.split()))
 
 
-def _as_meant(text: str) -> _Said:
+def _as_meant(text: str) -> _Wording:
     """What a text says without the escapes of JSON, marks of emphasis, white space, case, and forms of one letter."""
     if "\\u" in text:
         decoded = _CODE.sub(lambda code: chr(int(code[1], 16)), text).encode(
@@ -743,7 +743,7 @@ def _as_meant(text: str) -> _Said:
         text = decoded.decode("utf-16", "replace")
     text = text.translate(_MARKUP)
     plain = (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
-    return _Said("".join(plain.split()), _WORD.findall(plain))
+    return _Wording("".join(plain.split()), _WORD.findall(plain))
 
 
 def _is_gone(old: object, new: object) -> bool:

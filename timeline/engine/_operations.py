@@ -72,7 +72,7 @@ from timeline._arguments import (
     INTERVAL,
     TIMEOUT,
     VERSION,
-    Given,
+    AnyPart,
     Output,
     System,
     Tools,
@@ -80,11 +80,11 @@ from timeline._arguments import (
     checked_keys,
     checked_kind,
     checked_name,
+    checked_parts,
     checked_prompt,
     checked_struct,
     checked_text,
     checked_words,
-    given_parts,
     output_parts,
 )
 from timeline._flow_drivers import AskSummarizer, Flow, blocking
@@ -101,7 +101,7 @@ from timeline.engine._removal import (
     forget_block,
     forget_timeline,
 )
-from timeline.engine._settings import Settings
+from timeline.engine._settings import TimelineSettings
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ class Appended(int):
     appended."""
 
     def __new__(cls, version: int, known: Mapping[str, int]) -> Self:
-        made = super().__new__(cls, version)
-        made.known = known
-        return made
+        appended = super().__new__(cls, version)
+        appended.known = known
+        return appended
 
 
 OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
@@ -176,7 +176,7 @@ class Shot:
 
     view: View = attrs.field(repr=False)
     version: int
-    settings: Settings = attrs.field(repr=False)
+    settings: TimelineSettings = attrs.field(repr=False)
     at: float
 
 
@@ -185,7 +185,7 @@ class Operations:
     """The operations of one timeline."""
 
     engine: Engine
-    settings: Settings
+    settings: TimelineSettings
     preparation: Preparation = attrs.field(
         default=attrs.Factory(lambda self: Preparation(self.engine), takes_self=True), init=False
     )
@@ -208,25 +208,25 @@ class Operations:
         return (yield from self.engine.repeated(self._appended_once, events, tuple(sources)))
 
     def _appended_once(self, events: Sequence[Event], sources: Sequence[str]) -> Flow[Appended]:
-        engine, known = self.engine, dict[str, int]()
+        engine, prior = self.engine, dict[str, int]()
         for source in sources:
             version = engine.view.sourced_at(source) or (yield from folded_at(engine, source))
-            known.update({source: version} if version else {})
-        new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in known)]
+            prior.update({source: version} if version else {})
+        new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in prior)]
         version = (yield from engine.append_sealed(new)) if new else engine.version
-        return Appended(version, known)
+        return Appended(version, prior)
 
-    def user(self, text: str, *parts: Given) -> Flow[int]:
+    def user(self, text: str, *parts: AnyPart) -> Flow[int]:
         """Append the user's prompt; this opens a turn.
 
         Raises:
             MisuseError: the text is not a string, is empty and there are no parts, or a part cannot be shown.
             CodecError: a part holds a value that JSON cannot represent.
         """
-        shown = checked_prompt(text, parts, "user()")
+        content = checked_prompt(text, parts, "user()")
         turn = self.engine.view.new_turn
         header = TurnHeader(id=self._new_id(), turn=turn, started_at=self.engine.clock())
-        prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=shown)
+        prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=content)
         return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
 
     def steer(self, text: str) -> Flow[int]:
@@ -248,7 +248,7 @@ class Operations:
     def attach(
         self,
         name: str,
-        part: "Given | str | None" = None,
+        part: "AnyPart | str | None" = None,
         *,
         mime: str = "text/plain",
         standing: bool = False,
@@ -271,10 +271,10 @@ class Operations:
                 "attach() needs a name and a part; only attach(text, standing=True) needs no name"
             )
         text = name if part is None else part
-        given: Given = TextPart(text=text) if isinstance(text, str) else text
-        [shown] = given_parts([given], "user", "attach()")
-        if isinstance(shown, TextPart):
-            checked_words(shown.text, "attach()")
+        value: AnyPart = TextPart(text=text) if isinstance(text, str) else text
+        [content] = checked_parts([value], "user", "attach()")
+        if isinstance(content, TextPart):
+            checked_words(content.text, "attach()")
         elif standing:
             raise ArgumentError(
                 "attach(): a standing instruction is a text; attach other parts without standing=True"
@@ -284,7 +284,7 @@ class Operations:
             id=self._new_id(),
             turn=this_turn(self.engine.view),
             name="instructions" if part is None else name,
-            part=shown,
+            part=content,
             mime=mime,
             standing=key if standing else "",
         )
@@ -329,8 +329,8 @@ class Operations:
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
-            named = self.settings.model.name
-            facts.append(replace(answer.usage, at=now, estimated=estimated, model=named))
+            model = self.settings.model.name
+            facts.append(replace(answer.usage, at=now, estimated=estimated, model=model))
         if not answer.blocks and not facts:
             return self.engine.version
         yield from refuse_folded_response(self.engine, answer.id)
@@ -598,8 +598,8 @@ class Operations:
             raise MisuseError(
                 "calibrate(): this timeline has no exact counter; open it with count_tokens=, a function of a request"
             )
-        shown = render.show(engine.view, context)
-        request = {"model": shown.model, **shown.request()}
+        rendered = render.show(engine.view, context)
+        request = {"model": rendered.model, **rendered.request()}
         tokens: object = yield AskSummarizer(
             partial(_count, count, request), partial(_acount, count, request)
         )
@@ -611,9 +611,9 @@ class Operations:
         fact = TokensCounted(
             id=EventId(engine.ids()),
             at=engine.clock(),
-            model=shown.model,
+            model=rendered.model,
             input=tokens,
-            estimated=shown.account.estimated,
+            estimated=rendered.account.estimated,
         )
         yield from engine.commit([fact])
         return account(engine.view, context)
@@ -718,15 +718,15 @@ class Operations:
             MisuseError: there is no such retention or folder, or the store cannot remove events.
         """
         store = self.engine.store
-        wanted = Retention.of(retention, archive, store)
+        rule = Retention.of(retention, archive, store)
         self.engine.check_open()
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted is None or compaction is None:
+        if rule is None or compaction is None:
             return Removed()
         cut = compaction.event.cut
-        return (yield from blocking(wanted.trim, store, self.engine.id, cut))
+        return (yield from blocking(rule.trim, store, self.engine.id, cut))
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
         """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what
@@ -739,9 +739,9 @@ class Operations:
         """
         if path is not None and artifact is not None:
             raise MisuseError("forget(): give a path or an artifact, not both")
-        for name, given in (("path", path), ("artifact", artifact)):
-            if given is not None:
-                checked_text(given, "forget()", name)
+        for name, value in (("path", path), ("artifact", artifact)):
+            if value is not None:
+                checked_text(value, "forget()", name)
         yield from self.engine.flush()
         if artifact is not None:
             return (yield from forget_artifact(self.engine, artifact))
@@ -788,7 +788,7 @@ class Operations:
             ForgottenError: some of these events were forgotten; the message says which are left.
         """
         checked(after, VERSION, "events()", "after")
-        (yield from self.engine.kept()).refuse_forgotten(self.engine.id, after + 1)
+        (yield from self.engine.extent()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
     def follow(

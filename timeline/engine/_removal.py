@@ -90,13 +90,13 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
     store = _retaining(engine)
     log = yield from engine.events()
     blocks = sum(isinstance(event, BlockAppended) for _, event in log)
-    kept = yield from engine.kept()
+    extent = yield from engine.extent()
     copies = yield from blocking(_copies, engine.store, engine.id)
     artifacts, size, lasting = yield from _forget_artifacts(engine)
     removed, left = yield from blocking(_erased, store, partial(store.remove, engine.id))
     engine.pending = ()
     yield from engine.load()
-    shared = [archive.file for archive in kept.archives if archive.file not in removed.unused]
+    shared = [archive.file for archive in extent.archives if archive.file not in removed.unused]
     return Forgotten(
         timeline=engine.id,
         events=removed.events,
@@ -124,13 +124,13 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
     [target] = yield from targets_of(engine, [key])
     yield from hide(engine, [key], FORGOTTEN)
     log = yield from engine.events()
-    gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
+    texts = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
     withheld = {block: item.replacement for block, item in withheld_after(log).items()}
-    after = taken_back(log, gone, withheld)
+    after = taken_back(log, texts, withheld)
     changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
-    found = content_id(target.block)
+    artifact = content_id(target.block)
     artifacts, size, lasting = (
-        (yield from _forget_artifacts(engine, found)) if found else (0, 0, ())
+        (yield from _forget_artifacts(engine, artifact)) if artifact else (0, 0, ())
     )
     rewrite = partial(store.rewrite, engine.id, changed)
     removed, left = yield from blocking(_erased, store, rewrite)
@@ -197,11 +197,11 @@ def _forget_artifacts(
     store = service.store
     if store is None:
         return 0, 0, ()
-    found = yield from blocking(store.forget, engine.id, artifact)
+    forgotten = yield from blocking(store.forget, engine.id, artifact)
     service.drop()
     engine.sealing.drop()
     yield from engine.load()
-    return len(found), sum(metadata.size for metadata in found), ()
+    return len(forgotten), sum(metadata.size for metadata in forgotten), ()
 
 
 def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
@@ -214,8 +214,8 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
     """Whether two timelines share their first event; also True if one of them has no events."""
-    gone = max(store.kept(each).forgotten for each in (timeline, name))
-    mine, other = (store.read(each, after=gone, limit=1) for each in (timeline, name))
+    forgotten = max(store.kept(each).forgotten for each in (timeline, name))
+    mine, other = (store.read(each, after=forgotten, limit=1) for each in (timeline, name))
     return not mine or not other or mine[0][1].id == other[0][1].id
 
 
@@ -304,7 +304,7 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
 
 
 def window_until(
-    log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
+    log: Sequence[Recorded], last: int, extent: Kept, timeline: TimelineId, what: str
 ) -> LogWindow:
     """The window of a log up to version `last`; `log` has all events that are still stored.
 
@@ -314,5 +314,5 @@ def window_until(
     window = window_of([recorded for recorded in log if recorded[0] <= last])
     compaction = window.compaction[1] if window.compaction else None
     first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
-    kept.refuse_forgotten(timeline, first, what)
+    extent.refuse_forgotten(timeline, first, what)
     return window

@@ -76,7 +76,7 @@ class NoRoomError(MisuseError):
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class TimelineSettings:
     """The options from which a context is made."""
 
     policy: Policy
@@ -106,7 +106,7 @@ class Settings:
     """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
 
     @classmethod
-    def of(cls, options: Options) -> "Settings":
+    def of(cls, options: Options) -> "TimelineSettings":
         """The settings for these options, with names resolved and defaults filled in.
 
         Raises:
@@ -118,8 +118,8 @@ class Settings:
         from timeline.tokens import counter_for
 
         options = cast("Options", checked_options(options))
-        named = options.get("model", "claude-sonnet-5-5")
-        model = model_named(named) if isinstance(named, str) else named
+        name = options.get("model", "claude-sonnet-5-5")
+        model = model_named(name) if isinstance(name, str) else name
         policy = options.get("policy", "default")
         policy = policy_named(policy) if isinstance(policy, str) else policy
         counter = options.get("counter", "model")
@@ -129,7 +129,7 @@ class Settings:
             model=model,
             limit=options["window"] if "window" in options else _room(model, reserve),
             output_tokens=reserve,
-            notices=_guessed(named, model) if "window" not in options else (),
+            notices=_guessed(name, model) if "window" not in options else (),
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
             count_tokens=options.get("count_tokens"),
@@ -139,7 +139,7 @@ class Settings:
             or not isinstance(options.get("artifacts", ""), Path | str),
         )
 
-    def for_model(self, model: Model) -> "Settings":
+    def for_model(self, model: Model) -> "TimelineSettings":
         """The same settings for another model. A window that was given stays, unless it is larger than the model's."""
         from timeline.tokens import counter_for
 
@@ -310,13 +310,13 @@ def _definitions(tools: Tools) -> Sequence[Json]:
         definition = cast("Mapping[str, Any]", tool)
         kind = definition.get("type", "custom")
         inner: object = definition.get(kind) if kind in ("custom", "function") else None
-        named = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else definition
+        fields = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else definition
         is_providers = isinstance(kind, str) and kind not in {"custom", "function"}
-        name = named.get("name")
+        name = fields.get("name")
         if (isinstance(name, str) and name.strip()) or (name is None and is_providers):
             continue
         if not _is_google(definition):
-            odd = [key for key in named if key not in _TOOL_FIELDS and did_you_mean(key, ("name",))]
+            odd = [k for k in fields if k not in _TOOL_FIELDS and did_you_mean(k, ("name",))]
             advice = f"; did you mean 'name' by {odd[0]!r}?" if odd else ""
             raise MisuseError(f"{where} has no name (a text){advice}")
     return tools or ()

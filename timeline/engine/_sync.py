@@ -183,9 +183,9 @@ def _branch(engine: Engine, agreement: Agreement) -> Flow[tuple[Engine, bool]]:
     """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork if the
     history diverged there before; a new timeline if the two have nothing in common."""
     for name in agreement.forks[:-1]:
-        known = yield from _loaded(engine, name)
-        if known.version:
-            return known, False
+        branch = yield from _loaded(engine, name)
+        if branch.version:
+            return branch, False
     if agreement.version:
         try:
             name = TimelineId(agreement.forks[-1])
@@ -238,9 +238,9 @@ def agree(
     `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
     has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
     """
-    found = yield from engine.repeated(_agreed, engine, history, on_divergence, answers, origin)
+    agreement = yield from engine.repeated(_agreed, engine, history, on_divergence, answers, origin)
     first = Origin(newest=answers.sent) if answers else origin
-    return attrs.evolve(found, origin=found.origin and found.origin.after(first))
+    return attrs.evolve(agreement, origin=agreement.origin and agreement.origin.after(first))
 
 
 def _agreed(
@@ -252,17 +252,17 @@ def _agreed(
 ) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
     if on_divergence == "append":
-        found = additions(history, log, start, engine.view)
+        diff = additions(history, log, start, engine.view)
     else:
-        found = parting(history, log, start)
-    if found.diverged is not None:
-        return _parted(engine, history, log, found.diverged, found.version)
-    if found.ahead and on_divergence == "follow":
-        return _parted(engine, history, log, len(history.steps), found.ahead)
-    events = _events(engine, history, found, answers, origin)
+        diff = parting(history, log, start)
+    if diff.diverged is not None:
+        return _parted(engine, history, log, diff.diverged, diff.version)
+    if diff.ahead and on_divergence == "follow":
+        return _parted(engine, history, log, len(history.steps), diff.ahead)
+    events = _events(engine, history, diff, answers, origin)
     if events:
         yield from engine.append_sealed([*events, *(yield from _hides(engine, history, events))])
-    return Agreement(appended=len({missing.step.number for missing in found.missing}))
+    return Agreement(appended=len({missing.step.number for missing in diff.missing}))
 
 
 def _parted(
@@ -336,32 +336,30 @@ def _leads(event: Event) -> bool:
 def _events(
     engine: Engine,
     history: History,
-    found: Parting,
+    diff: Parting,
     answers: Answered | None,
     origin: Origin | None,
 ) -> list[Event]:
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
-    answer = _newest_answer(found.missing)
-    requests = {} if origin is None else _requests(found.missing, origin)
-    for missing in found.missing:
+    answer = _newest_answer(diff.missing)
+    requests = {} if origin is None else _requests(diff.missing, origin)
+    for missing in diff.missing:
         blocks = filler.blocks(missing)
-        made: list[Any] = engine.appended(blocks) if blocks else []
+        batch: list[Any] = engine.appended(blocks) if blocks else []
         opening = next((n for n, b in enumerate(blocks) if b.author == "assistant"), len(blocks))
-        said = answers if missing is answer else None
+        request = answers if missing is answer else None
         if sent := requests.pop(missing.step.number, ""):
             shown = engine.view.version + len(engine.pending) + len(events) + opening
-            said = Answered(shown=shown, sent=sent)
-        if said and opening < len(blocks):
-            made[opening] = replace(made[opening], answers=said)
-        last = made[-1] if made else None
-        count = (
-            missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
-        )
+            request = Answered(shown=shown, sent=sent)
+        if request and opening < len(blocks):
+            batch[opening] = replace(batch[opening], answers=request)
+        last = batch[-1] if batch else None
+        count = max(missing.count, diff.last_match if missing is diff.missing[-1] else 0)
         # Content that only a provider reads gets no mark: it may come again before the next piece.
-        if isinstance(last, BlockAppended) and missing.step.piece and count >= found.found:
-            made[-1] = replace(last, agrees=history.agrees(count))
-        events += made
+        if isinstance(last, BlockAppended) and missing.step.piece and count >= diff.last_match:
+            batch[-1] = replace(last, agrees=history.agrees(count))
+        events += batch
     return events
 
 
@@ -386,12 +384,12 @@ def _requests(missing: Sequence[Missing], origin: Origin) -> dict[int, str]:
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
     """The first missing step of the newest answer in the history."""
-    found, is_behind = None, False
+    answer, is_behind = None, False
     for each in missing:
-        is_said = each.step.message.role == "assistant"
-        found = each if is_said and not is_behind else found
-        is_behind = is_said
-    return found
+        is_answer = each.step.message.role == "assistant"
+        answer = each if is_answer and not is_behind else answer
+        is_behind = is_answer
+    return answer
 
 
 # The history.
@@ -408,7 +406,7 @@ Piece: TypeAlias = Message | ModelText | Call | Result
 
 
 @attrs.frozen(kw_only=True)
-class Step:
+class Passage:
     """One piece of a history, with the content before it that only a provider reads."""
 
     number: int
@@ -428,7 +426,7 @@ class History:
     later.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Passage, ...]
     chain: tuple[str, ...]
     """For each number of pieces, from 0: the hash of that many pieces."""
     system: str
@@ -466,7 +464,7 @@ class HistoryMemory:
     """What was read of a history that is given again and again, so that only its new messages are read. Of those that the
     log has, only hashes are kept."""
 
-    _said: list[bytes] = attrs.field(factory=list[bytes], init=False)
+    _hashes: list[bytes] = attrs.field(factory=list[bytes], init=False)
     """A hash of each message that was read."""
     _reader: HistoryReader | None = attrs.field(default=None, init=False)
 
@@ -485,22 +483,22 @@ class HistoryMemory:
             CodecError: a message holds a value that cannot be stored.
         """
         reader, self._reader = self._reader, None
-        given = items(messages)
-        said = [*map(fingerprint, given)] or [None]
-        begins = said[: len(self._said)] == self._said
+        entries = items(messages)
+        hashes = [*map(fingerprint, entries)] or [None]
+        begins = hashes[: len(self._hashes)] == self._hashes
         if reader and (reader.format, reader.after) == (format, after) and begins:
             with suppress(ArgumentError, CodecError):  # raised again below, with the right number
-                reader.add(given[len(self._said) :])
-                self._said = cast("list[bytes]", said)
+                reader.add(entries[len(self._hashes) :])
+                self._hashes = cast("list[bytes]", hashes)
                 history = reader.history()
                 if agreed and agreed.pieces >= reader.forgotten and history.is_at(agreed):
                     reader.forget(agreed.pieces)
-                    self._reader = None if None in said else reader
+                    self._reader = None if None in hashes else reader
                     return history
         reader = HistoryReader(format=format, after=after)
         reader.add(messages)
-        if None not in said:
-            self._reader, self._said = reader, cast("list[bytes]", said)
+        if None not in hashes:
+            self._reader, self._hashes = reader, cast("list[bytes]", hashes)
         return reader.history()
 
 
@@ -511,7 +509,7 @@ class HistoryReader:
     format: Format
     after: int = 0
     """The timeline's version after which the history begins."""
-    _steps: list[Step] = attrs.field(factory=list[Step], init=False)
+    _steps: list[Passage] = attrs.field(factory=list[Passage], init=False)
     _chain: list[str] = attrs.field(init=False)
     _digest: bytes = attrs.field(default=b"", init=False)
     _own: list[Own] = attrs.field(factory=list[Own], init=False)
@@ -551,7 +549,7 @@ class HistoryReader:
         if self._last and self._own:
             number, message = self._last
             telling += self._is_first_of(number)
-            steps += (Step(number=number, message=message, own=tuple(self._own), piece=None),)
+            steps += (Passage(number=number, message=message, own=tuple(self._own), piece=None),)
         return History(
             steps=steps,
             chain=tuple(self._chain),
@@ -562,10 +560,10 @@ class HistoryReader:
 
     def forget(self, count: int) -> None:
         """Drop the content of the first `count` steps; only a log that is known to have them may be compared then."""
-        kept = slice(self.forgotten, count)
-        self._steps[kept] = [
-            Step(number=step.number, message=_FORGOTTEN, own=(), piece=None)
-            for step in self._steps[kept]
+        span = slice(self.forgotten, count)
+        self._steps[span] = [
+            Passage(number=step.number, message=_FORGOTTEN, own=(), piece=None)
+            for step in self._steps[span]
         ]
         self.forgotten = max(self.forgotten, count)
 
@@ -575,7 +573,7 @@ class HistoryReader:
             if isinstance(piece, Thought | Verbatim):
                 self._own.append(piece)
                 continue
-            step = Step(number=self._count, message=message, own=tuple(self._own), piece=piece)
+            step = Passage(number=self._count, message=message, own=tuple(self._own), piece=piece)
             self._telling += self._is_first_of(self._count)
             self._steps.append(step)
             self._own.clear()
@@ -600,14 +598,14 @@ def _content(piece: Piece) -> bytes:
     """The content of a piece as JSON, without ids that a program may change."""
     match piece:
         case Message(role=role, content=content):
-            said: object = (role, content)
+            value: object = (role, content)
         case ModelText(text=text):
-            said = ("said", text)
-        case Call(call_id=call_id, name=name, input=asked):
-            said = ("call", call_id, name, asked)
+            value = ("said", text)
+        case Call(call_id=call_id, name=name, input=arguments):
+            value = ("call", call_id, name, arguments)
         case Result(call_id=call_id, parts=parts, is_error=is_error):
-            said = ("result", call_id, parts, is_error)
-    return msgspec.json.encode(said)
+            value = ("result", call_id, parts, is_error)
+    return msgspec.json.encode(value)
 
 
 # How far a history and a log agree.
@@ -619,7 +617,7 @@ class Missing:
 
     count: int
     """Number of steps up to and including this one."""
-    step: Step
+    step: Passage
     pieces: tuple[Piece | Own, ...]
 
 
@@ -629,7 +627,7 @@ class Parting:
 
     missing: tuple[Missing, ...] = ()
     """The parts that the log lacks, in order."""
-    found: int = 0
+    last_match: int = 0
     """Number of steps up to and including the last one that the log has."""
     diverged: int | None = None
     """Number of steps before the first one that differs from the log; None: none differs."""
@@ -645,33 +643,33 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     marks = (event.agrees for _, event in appended if event.agrees is not None)
     counts = (mark.pieces for mark in marks if history.is_like(mark))
     differs = min((count for count in counts if count < len(history.chain)), default=0)
-    walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
-    return walk.along(history.steps, start.pieces if start else 0, differs)
+    blocks = [_LogBlock(version=version, block=event.block) for version, event in appended]
+    return _Matcher(blocks).along(history.steps, start.pieces if start else 0, differs)
 
 
 def additions(
     history: History, log: Sequence[Recorded], start: Agreed | None, view: View
 ) -> Parting:
     """What a log lacks of a history of which it may have more, in another order: nothing diverges."""
-    known = [event.block for _, event in log if isinstance(event, BlockAppended)]
-    found = begun = start.pieces if start else 0
+    blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    last_match = offset = start.pieces if start else 0
     missing: list[Missing] = []
-    for count, step in enumerate(history.steps[begun:], begun + 1):
+    for count, step in enumerate(history.steps[offset:], offset + 1):
         pieces = step.own if step.piece is None else (*step.own, step.piece)
-        lacking = tuple(piece for piece in pieces if not _is_held(piece, known, view))
+        lacking = tuple(piece for piece in pieces if not _is_held(piece, blocks, view))
         if step.piece in lacking or (lacking and step.piece is None):
             missing.append(Missing(count=count, step=step, pieces=lacking))
         elif step.piece is not None:
-            found = count
-    return Parting(missing=tuple(missing), found=found)
+            last_match = count
+    return Parting(missing=tuple(missing), last_match=last_match)
 
 
-def _is_held(piece: Piece | Own, known: list[Block], view: View) -> bool:
-    """Whether one of the known blocks, which is then removed from them, is a piece; or one of the round before them, if
+def _is_held(piece: Piece | Own, blocks: list[Block], view: View) -> bool:
+    """Whether one of these blocks, which is then removed from them, is a piece; or one of the round before them, if
     that has a call without a result, which had to wait."""
-    for index, block in enumerate(known):
+    for index, block in enumerate(blocks):
         if _is_same(piece, block):
-            del known[index]
+            del blocks[index]
             return True
     newest = view.groups[-1] if view.groups else None
     if newest is None or not newest.open_calls:
@@ -683,7 +681,7 @@ def _is_held(piece: Piece | Own, known: list[Block], view: View) -> bool:
 
 
 @attrs.define(kw_only=True)
-class _Known:
+class _LogBlock:
     """A block of the log."""
 
     version: int
@@ -696,11 +694,11 @@ class _Known:
         return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
 
 
-class _Walk:
+class _Matcher:
     """Matches the blocks of a log with the pieces of a history, in order."""
 
-    def __init__(self, known: Sequence[_Known]) -> None:
-        self._known = known
+    def __init__(self, blocks: Sequence[_LogBlock]) -> None:
+        self._blocks = blocks
         self._at = 0
         """Index before which all blocks were matched or skipped."""
         self._is_over = False
@@ -708,11 +706,11 @@ class _Walk:
         self._response: str = ""
         """Id of the response that was last matched as a whole."""
 
-    def along(self, steps: Sequence[Step], start: int, differs: int) -> Parting:
+    def along(self, steps: Sequence[Passage], start: int, differs: int) -> Parting:
         """The result for the steps after the first `start`; `differs` is the number of the first step that is known
         to differ, or 0."""
         missing: list[Missing] = []
-        found = start
+        last_match = start
         for count, step in enumerate(steps[start:], start + 1):
             place, lacking = self._next(), self._lacking(step)
             if lacking is None or count == differs:
@@ -720,18 +718,18 @@ class _Walk:
             if lacking:
                 missing.append(Missing(count=count, step=step, pieces=lacking))
             elif step.piece is not None:
-                found = count
+                last_match = count
         further = self._next()
         ahead = further.version if further and not missing else 0
-        return Parting(missing=tuple(missing), found=found, ahead=ahead)
+        return Parting(missing=tuple(missing), last_match=last_match, ahead=ahead)
 
-    def _next(self) -> _Known | None:
+    def _next(self) -> _LogBlock | None:
         """The first block that the history must contain and that was not matched yet."""
-        rest = range(self._at, len(self._known))
-        known = (self._known[index] for index in rest)
-        return next((k for k in known if k.is_required and not k.is_taken), None)
+        rest = range(self._at, len(self._blocks))
+        ahead = (self._blocks[index] for index in rest)
+        return next((each for each in ahead if each.is_required and not each.is_taken), None)
 
-    def _lacking(self, step: Step) -> tuple[Piece | Own, ...] | None:
+    def _lacking(self, step: Passage) -> tuple[Piece | Own, ...] | None:
         """The pieces of a step that the log lacks; pieces that it has are marked as matched. None: the log has
         something else there."""
         piece = step.piece
@@ -752,15 +750,15 @@ class _Walk:
         """Match a piece with a block. Tool results may be in any order, so a result may match any of the results
         that come next."""
         is_result = isinstance(piece, Result)
-        for index in range(self._at, len(self._known)):
-            known = self._known[index]
-            if known.is_taken:
+        for index in range(self._at, len(self._blocks)):
+            entry = self._blocks[index]
+            if entry.is_taken:
                 continue
-            if _is_same(piece, known.block):
-                known.is_taken = True
+            if _is_same(piece, entry.block):
+                entry.is_taken = True
                 self._at = self._at if is_result else index + 1
                 return True
-            if known.is_required and not (is_result and isinstance(known.block, ToolResult)):
+            if entry.is_required and not (is_result and isinstance(entry.block, ToolResult)):
                 return False
         return False
 
@@ -770,12 +768,12 @@ class _Walk:
             return False
         if message.id == self._response:
             return True
-        for index in range(self._at, len(self._known)):
-            known = self._known[index]
-            if message.id in _ids(known.block):
-                known.is_taken = True
+        for index in range(self._at, len(self._blocks)):
+            entry = self._blocks[index]
+            if message.id in _ids(entry.block):
+                entry.is_taken = True
                 self._at, self._response = index + 1, message.id
-            elif known.is_required:
+            elif entry.is_required:
                 break
         return message.id == self._response
 
@@ -794,11 +792,11 @@ def _is_same(piece: Piece | Own, block: Block) -> bool:
     if own and own == block.source:
         return True
     match piece, block:
-        case (Call(call_id=asked), ToolCall(call_id=known)) | (
-            Result(call_id=asked),
-            ToolResult(call_id=known),
+        case (Call(call_id=call_id), ToolCall(call_id=other)) | (
+            Result(call_id=call_id),
+            ToolResult(call_id=other),
         ):
-            return asked == known
+            return call_id == other
         case ModelText(text=text), AssistantCompletion():
             return text.strip() == block.text.strip()
         case Thought(value=value), AssistantThinking():
@@ -819,10 +817,10 @@ def _are_words(parts: Sequence[Part], block: Block) -> bool:
         return tuple(parts) == (block.part,)
     if not isinstance(block, UserPrompt | UserSteer | UserFollowup):
         return False
-    said = [part for part in parts if isinstance(part, TextPart)]
+    texts = [part for part in parts if isinstance(part, TextPart)]
     own = [TextPart(text=block.text), *(p for p in block.parts if isinstance(p, TextPart))]
-    if said:
-        return text_of_parts(said) == text_of_parts(own if block.text else own[1:])
+    if texts:
+        return text_of_parts(texts) == text_of_parts(own if block.text else own[1:])
     return not block.text and tuple(parts) == block.parts
 
 
@@ -843,7 +841,7 @@ class Filler:
     """Whether the newest turn was opened here and contains only context so far."""
     _is_opening: bool = attrs.field(init=False)
     """Whether the model has not answered yet."""
-    _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
+    _call_turns: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """The turns of the calls that were made here."""
 
     def __attrs_post_init__(self) -> None:
@@ -860,15 +858,15 @@ class Filler:
         # Text beside tool results reaches an agent that is still working.
         is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
         voice = UserSteer if is_meanwhile else UserPrompt
-        made = list(self._made(replace(missing.step.message, content=tuple(content)), voice))
-        self._asked.update((b.call_id, b.turn) for b in made if isinstance(b, ToolCall))
-        return made
+        blocks = list(self._blocks_of(replace(missing.step.message, content=tuple(content)), voice))
+        self._call_turns.update((b.call_id, b.turn) for b in blocks if isinstance(b, ToolCall))
+        return blocks
 
-    def _made(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+    def _blocks_of(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         for result in [piece for piece in message.content if isinstance(piece, Result)]:
             yield from self._opened()
             call_id = CallId(result.call_id)
-            turn = self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
+            turn = self._call_turns.get(call_id) or self.view.turn_of(call_id) or self._turn
             yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
         match message.role:
             case "assistant":
@@ -879,18 +877,18 @@ class Filler:
                 yield from self._opened()
                 yield from self._maker.operator(message)
             case _ if parts_in(message.content):
-                yield from self._heard(message, voice)
+                yield from self._from_user(message, voice)
             case _:
                 pass
 
-    def _heard(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+    def _from_user(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         """The blocks of a user's message in its order: the user's words, and attachments for what the user's program
         added. Words after an attachment are a prompt of their own; after an interruption, even beside results."""
         parts = parts_in(message.content)
         has_words_ahead = not all(map(self._client_text, parts))
         for client, run in groupby(parts, self._client_text):
-            is_asked = voice is UserPrompt and (has_words_ahead or not client)
-            yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
+            opens_turn = voice is UserPrompt and (has_words_ahead or not client)
+            yield from self._next_turn() if opens_turn and not self._is_fresh else self._opened()
             if client:
                 yield from (self._attachment(part, client, message.id) for part in run)
                 voice = UserPrompt if client.name == INTERRUPTION else voice

@@ -20,6 +20,6 @@ __all__ = ["Call", "FakeProvider", "FakeServer", "Fault", "Reply", "summary_repl
 
 # For the rooms of this house; not public.
 from timeline.fake_provider._provider import Exchange as Exchange
-from timeline.fake_provider._responder import Prompt as Prompt
-from timeline.fake_provider._responder import Script as Script
+from timeline.fake_provider._responder import ParsedRequest as ParsedRequest
+from timeline.fake_provider._responder import Player as Player
 from timeline.fake_provider._responder import tutorial_responder as tutorial_responder

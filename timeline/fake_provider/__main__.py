@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blocks import FoldlineError
-from timeline.fake_provider import Exchange, FakeProvider, FakeServer, Script, tutorial_responder
+from timeline.fake_provider import Exchange, FakeProvider, FakeServer, Player, tutorial_responder
 
 _DONE, _FAILED = 0, 1
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--script", type=Path, metavar="FILE", help="answers, a JSON list")
     options = parser.parse_args(arguments)
     try:
-        responder = Script.read(options.script) if options.script else tutorial_responder
+        responder = Player.read(options.script) if options.script else tutorial_responder
         provider = FakeProvider(responder=responder, window=options.window, listener=_report)
         server = FakeServer(provider, port=options.port)
         server.listen()

@@ -203,12 +203,12 @@ class Recorded:
 
 
 def _begun(scope: Scope) -> HttpRequest:
-    named = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     return HttpRequest(
         method=scope["method"],
         path=scope["path"],
         query=_without_key(scope["query_string"].decode("latin-1")),
-        headers={name: _REMOVED if name in _KEYS else value for name, value in named},
+        headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
     )
 
 
@@ -248,7 +248,7 @@ async def response(wire: Wire, exchange: Exchange, request_id: str) -> Response:
     headers = {"request-id": request_id}
     if length is not None:
         headers["content-length"] = str(length)
-    return _Chunks(sent, headers, kind, complete=fault.damage != "cut")
+    return _ChunkedResponse(sent, headers, kind, complete=fault.damage != "cut")
 
 
 def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
@@ -265,7 +265,7 @@ def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
         yield wire.error_event(fault.error)
 
 
-class _Chunks(StreamingResponse):
+class _ChunkedResponse(StreamingResponse):
     """Sends chunks unchanged. If they are incomplete, the server closes the connection after the last one."""
 
     def __init__(

@@ -21,7 +21,7 @@ from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline._serving import AppServer
 from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
-from timeline.fake_provider._reply import Answer, ApiError, Fault, Reply, drafts_of
+from timeline.fake_provider._reply import ApiError, Drafts, Fault, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
 from timeline.fake_provider.wires import MESSAGES, WIRES, Outgoing, Purpose, Wire
@@ -44,7 +44,7 @@ class Exchange:
     """The injected fault; an error without a fault is due to the request itself."""
     message: Json | None = attrs.field(default=None, repr=False)
     """The complete answer, whatever was damaged on its way."""
-    answer: Answer | None = attrs.field(default=None, repr=False)
+    answer: Drafts | None = attrs.field(default=None, repr=False)
     """The same answer before it was put into the form of its API."""
     step: CacheStep | None = None
     """The billing of the request."""
@@ -110,9 +110,9 @@ class FakeProvider:
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
     """The exceptions that the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
-    _meters: dict[tuple[str, str], "Meter"] = attrs.field(
+    _meters: dict[tuple[str, str], "PromptMeter"] = attrs.field(
         init=False,
-        factory=lambda: dict[tuple[str, str], Meter](),  # noqa: PLW0108 -- `Meter` stands below
+        factory=lambda: dict[tuple[str, str], PromptMeter](),  # noqa: PLW0108 -- `PromptMeter` stands below
     )
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
 
@@ -215,10 +215,10 @@ class FakeProvider:
         model = attrs.evolve(model, provider=wire.provider)
         return wire.rule_error(request, model) or model
 
-    def _meter(self, model: Model) -> "Meter":
+    def _meter(self, model: Model) -> "PromptMeter":
         key = (model.provider, model.name)
         if key not in self._meters:
-            self._meters[key] = Meter.of(model, self.factor)
+            self._meters[key] = PromptMeter.of(model, self.factor)
         return self._meters[key]
 
     def _reply(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
@@ -239,7 +239,7 @@ class FakeProvider:
             self.failures.append(error)
             raise
 
-    def _answer(self, reply: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
+    def _answer(self, reply: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Drafts:
         if reply.thinking and child(request, "thinking").get("display") == "omitted":
             reply = attrs.evolve(reply, thinking="")
         drafts = drafts_of(
@@ -258,7 +258,7 @@ def company(provider: str) -> str:
 
 
 @attrs.define
-class Meter:
+class PromptMeter:
     """Counts the tokens of prompts, and simulates the provider's cache."""
 
     counter: ModelCounter

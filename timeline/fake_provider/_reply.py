@@ -61,24 +61,24 @@ class Draft:
     """One content block, and the part of it that a stream sends piece by piece."""
 
     block: Json
-    said: str = ""
+    text: str = ""
 
     def cut(self, chars: int) -> "Draft":
         """The block with only the first characters of its streamed part; thinking then has no signature."""
-        said = self.said[:chars]
+        text = self.text[:chars]
         block = dict(self.block)
         match block["type"]:
             case "text":
-                block["text"] = said
+                block["text"] = text
             case "thinking":
-                block |= {"thinking": said, "signature": ""}
+                block |= {"thinking": text, "signature": ""}
             case _:  # of a cut input, the complete fields
                 block["input"] = dict(list(block["input"].items())[:-1])
-        return Draft(block=block, said=said)
+        return Draft(block=block, text=text)
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class Drafts:
     """The content of an answer, and the stop reason."""
 
     drafts: tuple[Draft, ...]
@@ -93,9 +93,9 @@ def drafts_of(
     if reply.thinking is not None:
         signature = sign(reply.thinking)
         block: Json = {"type": "thinking", "thinking": reply.thinking, "signature": signature}
-        yield Draft(block=block, said=reply.thinking)
+        yield Draft(block=block, text=reply.thinking)
     if reply.text:
-        yield Draft(block={"type": "text", "text": reply.text}, said=reply.text)
+        yield Draft(block={"type": "text", "text": reply.text}, text=reply.text)
     yield from (Draft(block=block) for block in reply.blocks)
     for call in reply.calls:
         yield _call(call, call.id or new_call_id())
@@ -104,19 +104,19 @@ def drafts_of(
 def _call(call: Call, call_id: str) -> Draft:
     block = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.input}
     return Draft(
-        block=block, said=json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
+        block=block, text=json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
     )
 
 
-def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:
+def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Drafts:
     """As much of a reply as fits; `rooms` has the tokens that are left, by the stop reason if they are used up."""
     reason = min(rooms, key=lambda name: rooms[name])
     fitting, used = _fitting(drafts, rooms[reason], count)
     if used > rooms[reason]:
-        return Answer(drafts=fitting, stop_reason=reason, output_tokens=rooms[reason])
-    if reply.stopped == "max_tokens" and fitting and fitting[-1].said:
-        fitting = (*fitting[:-1], fitting[-1].cut(len(fitting[-1].said) // 2))
-    return Answer(drafts=fitting, stop_reason=reply.stopped, output_tokens=max(used, 1))
+        return Drafts(drafts=fitting, stop_reason=reason, output_tokens=rooms[reason])
+    if reply.stopped == "max_tokens" and fitting and fitting[-1].text:
+        fitting = (*fitting[:-1], fitting[-1].cut(len(fitting[-1].text) // 2))
+    return Drafts(drafts=fitting, stop_reason=reply.stopped, output_tokens=max(used, 1))
 
 
 def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Draft, ...], int]:
@@ -124,9 +124,9 @@ def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Dr
     fitting: list[Draft] = []
     used = 0
     for draft in drafts:
-        tokens = count(draft.said or json.dumps(draft.block))
+        tokens = count(draft.text or json.dumps(draft.block))
         if used + tokens > room:
-            chars = len(draft.said) * (room - used) // tokens
+            chars = len(draft.text) * (room - used) // tokens
             fitting += [draft.cut(chars)] if chars else []
             return tuple(fitting), used + tokens
         fitting.append(draft)

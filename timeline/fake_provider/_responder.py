@@ -29,7 +29,7 @@ _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "n
 
 
 @attrs.frozen(kw_only=True)
-class Prompt:
+class ParsedRequest:
     """What a request of any API asks of the model."""
 
     messages: Sequence[Message]
@@ -43,13 +43,13 @@ class Prompt:
     def of(cls, request: Json) -> Self:
         """Read a request."""
         wire = wire_of(request)
-        said = next(request[name] for name in ("input", "contents", "messages") if name in request)
-        items: list[Json] = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        talk = next(request[name] for name in ("input", "contents", "messages") if name in request)
+        items: list[Json] = [{"role": "user", "content": talk}] if isinstance(talk, str) else talk
         config = child(request, "config")
         thinking = child(request, "thinking").get("type", "disabled") != "disabled"
         efforts = (request.get("reasoning_effort"), request.get("reasoning"))
         return cls(
-            messages=[m for item in items for m in messages_in(_heard(item), wire.provider)],
+            messages=[m for item in items for m in messages_in(_as_user(item), wire.provider)],
             tools=dict(wire.tools(request)),
             schema=_schema(request, config),
             thinks=thinking or any(efforts) or bool(config.get("thinkingConfig")),
@@ -68,7 +68,7 @@ class Prompt:
         return texts[-1] if texts else ""
 
 
-def _heard(item: Json) -> Json:
+def _as_user(item: Json) -> Json:
     """A message between Codex's agents as one of the user; here its text is not really encrypted."""
     if item.get("type") != "agent_message":
         return item
@@ -80,9 +80,9 @@ def _heard(item: Json) -> Json:
 def _schema(request: Json, config: Json) -> Json | None:
     """The JSON schema of the output format, with a reference at its top resolved."""
     output = child(request, "output_config") or child(request, "text")
-    wanted = child(output, "format") or child(request, "response_format")
-    schema = child(wanted, "schema") or child(child(wanted, "json_schema"), "schema")
-    if wanted.get("type") != "json_schema":
+    form = child(output, "format") or child(request, "response_format")
+    schema = child(form, "schema") or child(child(form, "json_schema"), "schema")
+    if form.get("type") != "json_schema":
         schema = child(config, "responseJsonSchema") or child(config, "responseSchema")
         if not schema:
             return None
@@ -92,16 +92,16 @@ def _schema(request: Json, config: Json) -> Json | None:
 
 def wants_summary(request: Json) -> bool:
     """Whether a request asks for a summary: for JSON output, or with the instruction of our summariser at the end."""
-    return _is_for_summary(Prompt.of(request))
+    return _is_for_summary(ParsedRequest.of(request))
 
 
-def _is_for_summary(prompt: Prompt) -> bool:
+def _is_for_summary(prompt: ParsedRequest) -> bool:
     return prompt.schema is not None or prompt.last_words.startswith(MARKER)
 
 
 def summary_reply(request: Json) -> Reply:
     """A valid summary of the conversation, with the fields that the request asks for."""
-    prompt = Prompt.of(request)
+    prompt = ParsedRequest.of(request)
     summary: Json = msgspec.to_builtins(_summary(prompt))
     fields = child(prompt.schema or {}, "properties")
     if fields:
@@ -118,16 +118,16 @@ def _value(name: str, about: Json, summary: Json) -> Any:
     return choices[0]
 
 
-def _summary(prompt: Prompt) -> StructuredSummary:
+def _summary(prompt: ParsedRequest) -> StructuredSummary:
     mine = [c.text[:_TEXT_CHARS] for c in prompt.contents(own=True) if isinstance(c, ModelText)]
-    told = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
+    theirs = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
     calls = [c for c in prompt.contents(own=True) if isinstance(c, RequestedCall)]
     outcomes = tuple(
         ToolOutcome(tool=call.name, outcome="called", detail=str(call.input)[:_TEXT_CHARS])
         for call in calls[-_LIST_MAX:]
     )
     return StructuredSummary(
-        task=next(told, "(no task)"),
+        task=next(theirs, "(no task)"),
         facts=tuple(mine[-_LIST_MAX:]) or ("Nothing was said yet.",),
         tool_outcomes=outcomes,
         state=mine[-1] if mine else "Just begun.",
@@ -148,7 +148,7 @@ _QUOTE_CHARS: Final = 160
 
 def tutorial_responder(request: Json) -> Reply:
     """Write a summary if asked to; otherwise look up what was mentioned, and report what was found."""
-    prompt = Prompt.of(request)
+    prompt = ParsedRequest.of(request)
     if _is_for_summary(prompt):
         return summary_reply(request)
     results = _results(prompt)
@@ -169,7 +169,7 @@ def tutorial_responder(request: Json) -> Reply:
     return Reply(text=f"You said: {prompt.last_words[:_QUOTE_CHARS]}")
 
 
-def _tool(prompt: Prompt) -> tuple[str, str] | None:
+def _tool(prompt: ParsedRequest) -> tuple[str, str] | None:
     """The first tool with a text field, and the name of that field; required fields are preferred."""
     for tool, schema in prompt.tools.items():
         fields = child(schema, "properties")
@@ -179,7 +179,7 @@ def _tool(prompt: Prompt) -> tuple[str, str] | None:
     return None
 
 
-def _unseen(prompt: Prompt) -> list[str]:
+def _unseen(prompt: ParsedRequest) -> list[str]:
     """Names that the user or results mention and that no call has asked for, oldest first."""
     calls = (c for c in prompt.contents(own=True) if isinstance(c, RequestedCall))
     values = {value for call in calls for value in call.input.values() if isinstance(value, str)}
@@ -188,7 +188,7 @@ def _unseen(prompt: Prompt) -> list[str]:
     return [name for name in dict.fromkeys(mentioned) if name not in values]
 
 
-def _rounds(prompt: Prompt) -> int:
+def _rounds(prompt: ParsedRequest) -> int:
     """The number of rounds since the user's last text."""
     rounds = 0
     for message in reversed(prompt.messages):
@@ -199,12 +199,12 @@ def _rounds(prompt: Prompt) -> int:
     return rounds
 
 
-def _results(prompt: Prompt) -> list[str]:
+def _results(prompt: ParsedRequest) -> list[str]:
     results = (c for c in prompt.contents(own=False) if isinstance(c, Result))
     return [part.text for each in results for part in each.parts if isinstance(part, TextPart)]
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One answer in a script file: a reply, or the name of a fault."""
 
     thinking: str | None = None
@@ -232,7 +232,7 @@ def _iterator(turns: Iterable[Reply | Fault]) -> Iterator[Reply | Fault]:
 
 
 @attrs.define
-class Script:
+class Player:
     """Plays its answers in order. Requests for a summary are answered separately and use none of them."""
 
     turns: Iterator[Reply | Fault] = attrs.field(converter=_iterator)
@@ -247,7 +247,7 @@ class Script:
             MisuseError: the file is not a valid script.
         """
         try:
-            lines = msgspec.json.decode(path.read_bytes(), type=list[Line])
+            lines = msgspec.json.decode(path.read_bytes(), type=list[ScriptLine])
             return cls([line.turn() for line in lines])
         except (MisuseError, msgspec.DecodeError, ValueError) as error:
             raise MisuseError(f"{path} is not a valid script: {error}") from error
@@ -261,4 +261,4 @@ class Script:
 
 def as_responder(source: Responder | Iterable[Reply | Fault]) -> Responder:
     """The responder itself, or a script of the given answers."""
-    return source if callable(source) else Script(source)
+    return source if callable(source) else Player(source)

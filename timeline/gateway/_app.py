@@ -11,7 +11,7 @@ import attrs
 import httpx2
 import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers as Given
+from starlette.datastructures import Headers as HttpHeaders
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -22,17 +22,17 @@ from blocks.formats import Format, Stream, obj, stream_of, string
 from render import Json, overflow_of
 from timeline._serving import foreign_in
 from timeline.engine import NoRoomError
-from timeline.gateway._money import Meter, account_of
+from timeline.gateway._money import BillMeter, account_of
 from timeline.gateway._request import (
     Api,
-    TooLargeError,
+    RequestTooLargeError,
     UnreadableError,
     api_at,
     counting_at,
     decoded,
     speaker_of,
 )
-from timeline.gateway._rewriting import Call, Rewriter
+from timeline.gateway._rewriting import AgentCall, Rewriter
 from timeline.gateway._upstream import Headers, Relayed, Upstream, onward
 from timeline.gateway.clients import HEADER
 
@@ -59,7 +59,7 @@ class Served:
 
     rewriter: Rewriter
     upstream: Upstream
-    meter: Meter
+    meter: BillMeter
     token: str | None
     fails_closed: bool = False
 
@@ -107,7 +107,7 @@ class Served:
             return await self._call(http, api, raw)
         except ClientDisconnect:
             return self._failed(Response(status_code=_GONE))
-        except TooLargeError:
+        except RequestTooLargeError:
             return self._failed(_error(413, "request_too_large", "the request is too large"))
         except httpx2.TransportError as error:
             advice = ""
@@ -129,7 +129,7 @@ class Served:
         return Relayed(response)
 
     async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
-        call: Call | None = None
+        call: AgentCall | None = None
         try:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
@@ -158,7 +158,7 @@ class Served:
             log.info("counted without rendering: %s: %s", type(error).__name__, error)
             return None
 
-    async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
+    async def _answered(self, http: Request, call: AgentCall, raw: bytes) -> Response:
         try:
             response = await self._sent(http, call, raw)
         except BaseException:  # such as a client that hangs up
@@ -170,7 +170,7 @@ class Served:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return self._failed(Relayed(response))
-        answer = Answer.of(call.request.body.api.provider, response.headers)
+        answer = AnswerReader.of(call.request.body.api.provider, response.headers)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()
@@ -181,7 +181,7 @@ class Served:
 
         return Relayed(response, answer.add, over)
 
-    async def _is_stored(self, call: Call, response: httpx2.Response) -> bool:
+    async def _is_stored(self, call: AgentCall, response: httpx2.Response) -> bool:
         """Whether the request is in the store now. It is not if the provider did not let it in."""
         try:
             is_read = response.status_code not in _UNHEARD
@@ -192,7 +192,7 @@ class Served:
         self.rewriter.turn_away(call)
         return False
 
-    async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
+    async def _sent(self, http: Request, call: AgentCall, raw: bytes) -> httpx2.Response:
         """The provider's response to a call; an unchanged request is sent with the client's exact bytes."""
         changed = call.body if call.is_rewritten else None
         return await self._send(http, raw, changed, "accept-encoding", more=[_PLAIN])
@@ -213,14 +213,14 @@ class Served:
         )
 
     async def _again(
-        self, http: Request, call: Call, raw: bytes, response: httpx2.Response
-    ) -> tuple[Call, httpx2.Response]:
+        self, http: Request, call: AgentCall, raw: bytes, response: httpx2.Response
+    ) -> tuple[AgentCall, httpx2.Response]:
         """The retry after the provider refused a rendered request: a compacted one if the prompt was too long,
         otherwise the client's own."""
         kind, message = error_in(await response.aread())
         await response.aclose()
         overflow = overflow_of(response.status_code, kind, message)
-        smaller: Call | None = None
+        smaller: AgentCall | None = None
         if overflow is not None:
             smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
         else:
@@ -230,7 +230,7 @@ class Served:
             smaller = call.as_given
         return smaller, await self._sent(http, smaller, raw)
 
-    def _note(self, call: Call, answer: "Answer", account: str) -> None:
+    def _note(self, call: AgentCall, answer: "AnswerReader", account: str) -> None:
         """Record the usage and cost of an answer."""
         try:
             response = answer.response() or {}
@@ -267,7 +267,7 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         foreign = scope["type"] == "http" and foreign_in(
-            Given(scope=scope), has_token=self.has_token
+            HttpHeaders(scope=scope), has_token=self.has_token
         )
         if foreign:
             log.info("refused: %s", foreign)
@@ -308,15 +308,15 @@ async def _unless_gone(
     Raises:
         ClientDisconnect: the client has disconnected.
     """
-    answer, gone = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
+    answer, disconnect = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
     try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((answer, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             raise ClientDisconnect
         return answer.result()
     finally:
         answer.cancel()
-        gone.cancel()
+        disconnect.cancel()
 
 
 async def _incoming(http: Request) -> AsyncIterator[bytes]:
@@ -324,13 +324,13 @@ async def _incoming(http: Request) -> AsyncIterator[bytes]:
     async for chunk in http.stream():
         count += len(chunk)
         if count > BODY_BYTES_MAX:
-            raise TooLargeError
+            raise RequestTooLargeError
         yield chunk
 
 
 async def _whole(http: Request) -> bytes:
     if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
-        raise TooLargeError
+        raise RequestTooLargeError
     return b"".join([chunk async for chunk in _incoming(http)])
 
 
@@ -348,7 +348,7 @@ JSON_BYTES_MAX: Final = 2**25
 
 
 @attrs.define
-class Answer:
+class AnswerReader:
     """Reads an answer; of a stream, only the events with its usage."""
 
     format: Format
@@ -361,7 +361,7 @@ class Answer:
         self._stream = stream_of(self.format, "gateway")
 
     @classmethod
-    def of(cls, format: Format, headers: Mapping[str, str]) -> "Answer":  # noqa: A002 -- as everywhere
+    def of(cls, format: Format, headers: Mapping[str, str]) -> "AnswerReader":  # noqa: A002 -- as everywhere
         """The reader for a response with these headers."""
         return cls(format, "event-stream" in headers.get("content-type", ""))
 

@@ -16,9 +16,9 @@ from timeline._arguments import checked_options
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
-from timeline.gateway._money import Meter
+from timeline.gateway._money import BillMeter
 from timeline.gateway._reader import StoreReader
-from timeline.gateway._rewriting import Opening, Rewriter, policy_for
+from timeline.gateway._rewriting import OpeningSettings, Rewriter, policy_for
 from timeline.report import Savings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Gateway:
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
     """Further options for `Timeline.open`."""
-    _meter: Meter = attrs.field(init=False)
+    _meter: BillMeter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
     _admitting: AdmittingStore = attrs.field(init=False)
     _lineage: Lineage = attrs.field(init=False)
@@ -61,7 +61,7 @@ class Gateway:
         store = self.store
         self._opened = open_store(store) if isinstance(store, str | Path) else store
         reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
-        self._meter = Meter(store=self._opened, record_only=self.record_only, reading=reading)
+        self._meter = BillMeter(store=self._opened, record_only=self.record_only, reading=reading)
         self._admitting = AdmittingStore(self._opened)
         self._lineage = Lineage(store=self._admitting, opener=self._timeline)
 
@@ -117,7 +117,7 @@ class Gateway:
             self._opened.close()
 
     def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
-        options = cast("Opening", opening)
+        options = cast("OpeningSettings", opening)
         policy = policy_for(cast("Policy", self.policy), options.ttl_seconds)
         shared: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told

@@ -55,7 +55,7 @@ class Conversation:
     opening: object
     """The settings with which the timeline was opened, such as the model."""
     reader: HistoryReader
-    said: list[bytes] = attrs.field(factory=list[bytes])
+    items: list[bytes] = attrs.field(factory=list[bytes])
     """The messages read so far."""
     lock: Any = attrs.field(factory=Lock)
     """Held by one request at a time."""
@@ -74,16 +74,16 @@ class Conversation:
 
     def read(self, body: Body) -> History:
         """The history of a request; only its new messages are read."""
-        count = len(self.said)
-        if len(body.said) < count or not all(map(is_same, self.said, body.said)):
+        count = len(self.items)
+        if len(body.items) < count or not all(map(is_same, self.items, body.items)):
             self.reader, count = HistoryReader(format=self.reader.format), 0
-        self.said = []  # in case a message cannot be read
+        self.items = []  # in case a message cannot be read
         try:
-            self.reader.add(body.heard(count))
+            self.reader.add(body.history(count))
         except BaseException:
             self.reader = HistoryReader(format=self.reader.format)
             raise
-        self.said = body.said
+        self.items = body.items
         return self.reader.history()
 
 
@@ -120,12 +120,12 @@ class Lineage:
                 self._open.move_to_end(name)
         if conversation is None:
             reader = HistoryReader(format=body.api.provider)
-            made = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
-            if not made.timeline.version and len(body.said) > 1:
-                self._take_over(made, body)
+            new = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
+            if not new.timeline.version and len(body.items) > 1:
+                self._take_over(new, body)
             self._note(name)
             with self._lock:
-                conversation = self._open.setdefault(name, made)
+                conversation = self._open.setdefault(name, new)
                 self._close_old()
         return conversation
 
@@ -260,7 +260,7 @@ def _closed(conversation: Conversation) -> None:
 def _first(body: Body) -> str:
     """A hash of the first message and of whether there are tools, because side calls have none."""
     has_tools = body.fields.get("tools", b"[]") not in (b"[]", b"null")
-    opening = tuple(body.said[: body.leads + 1])
+    opening = tuple(body.items[: body.leads + 1])
     return _hashed(body.api, opening, body.leads, "tools" if has_tools else "")
 
 
@@ -269,6 +269,6 @@ def _hashed(api: Api, opening: tuple[bytes, ...], leads: int, tools: str) -> str
     """The hash for the first message after `leads` leading ones; cached, because every call of a conversation needs
     it."""
     reader = HistoryReader(format=api.provider)
-    reader.add(Body(api, b"", {}, [*opening], leads).heard())
+    reader.add(Body(api, b"", {}, [*opening], leads).history())
     chain = reader.history().chain
     return sha256(f"{chain[min(1, len(chain) - 1)]}{tools}".encode()).hexdigest()[:_LENGTH]

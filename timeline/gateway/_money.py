@@ -40,7 +40,7 @@ from timeline.billing import (
     with_read,
 )
 from timeline.gateway._request import Body
-from timeline.gateway._rewriting import Call
+from timeline.gateway._rewriting import AgentCall
 from timeline.report import Savings, lately_billed
 from timeline.tokens import TokenCounter, Untexted
 
@@ -105,7 +105,7 @@ class _Request:
 
 
 @attrs.frozen(kw_only=True)
-class _Requests:
+class _Pair:
     """What the client would send without the gateway, and the rendered request; the same object if there is no
     difference."""
 
@@ -136,7 +136,7 @@ class _Characters:
 
 
 @attrs.define
-class _Scale:
+class _Estimator:
     """One way to estimate the tokens of blocks: so many for each unit that it counts, and so many for each block.
 
     The two numbers are a fit by least squares to the groups of blocks whose tokens are known; errors count relative to
@@ -173,7 +173,7 @@ class _Scale:
 
 
 @attrs.define(eq=False)
-class _Reading:
+class _GatewayBlocks:
     """Knows the blocks that requests have only because of the gateway: the definitions of the tools with which the agent
     reads folded content back, its calls of them, and their results."""
 
@@ -246,7 +246,7 @@ class _Books:
 
     model: Model
     counter: TokenCounter
-    reading: _Reading
+    reading: _GatewayBlocks
     sums: dict[int, int]
     """The known tokens of prefixes, by their number: at first, those of the last bill."""
     _flats: _Flats = attrs.field(factory=_Flats, init=False)
@@ -254,7 +254,7 @@ class _Books:
     _earlier: _Flats = attrs.field(factory=_Flats, init=False)
     """The same of the requests of the call before."""
     _characters: _Characters = attrs.field(init=False)
-    _scales: tuple[_Scale, _Scale] = attrs.field(init=False)
+    _scales: tuple[_Estimator, _Estimator] = attrs.field(init=False)
     _pictures: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
     """The keys of blocks that are not only text."""
     _alike: dict[tuple[int, ...], float] = attrs.field(
@@ -266,12 +266,12 @@ class _Books:
 
     def __attrs_post_init__(self) -> None:
         self._characters = _Characters(self.counter)
-        self._scales = _Scale(self.counter), _Scale(self._characters)
+        self._scales = _Estimator(self.counter), _Estimator(self._characters)
         overhead = self.model.tool_overhead_tokens
         for scale, size in zip(self._scales, (overhead, _CHARACTERS * overhead), strict=True):
             scale.sizes[_EXPLANATION.key] = size
 
-    def requests(self, call: Call) -> _Requests:
+    def requests(self, call: AgentCall) -> _Pair:
         """The two requests of a call. Their blocks have no tokens yet."""
         self._earlier, self._flats = self._flats, {}
         body = call.request.body
@@ -280,13 +280,13 @@ class _Books:
             ours = self._counted(Body.of(call.ours, body.api))
         full = self.reading.without(client)
         shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(client, full)
-        return _Requests(full=full, ours=ours, shared=shared, is_aside=is_aside)
+        return _Pair(full=full, ours=ours, shared=shared, is_aside=is_aside)
 
     def _counted(self, body: Body) -> _Request:
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
         prompt = self._flat("system", msgspec.json.encode(body.system())) if body.api.prompt else ()
         fixed = [*([_EXPLANATION] if tools else ()), *tools, *prompt]
-        blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.said)]
+        blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.items)]
         control = body.value("cache_control")
         if isinstance(control, dict) and blocks:
             # the provider marks the last block that takes a mark
@@ -294,8 +294,8 @@ class _Books:
             last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
             ttl = _HOUR if cast("Json", control).get("ttl") == "1h" else _MINUTES_5
             blocks[last] = blocks[last]._replace(ttl=ttl)
-        unasked = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
-        return _Request(blocks, len(fixed), unasked)
+        whole_ttl = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
+        return _Request(blocks, len(fixed), whole_ttl)
 
     def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
         name = place, blake2b(raw, digest_size=16).digest()
@@ -324,7 +324,7 @@ class _Books:
             self.reading.see(where, key, content)
             yield FlatBlock(key, segment.kind, 0, segment.ttl)
 
-    def weighed(self, requests: _Requests, usage: UsageRecorded, *, is_full: bool) -> _Requests:
+    def weighed(self, requests: _Pair, usage: UsageRecorded, *, is_full: bool) -> _Pair:
         """The requests with their tokens; `usage` is that of the rendered one or, with `is_full`, of the other."""
         real, other = requests.ours, requests.full
         if is_full:
@@ -392,7 +392,7 @@ class _Books:
         self._alike |= {self._size(block): self._weights[block.key] for block in pictures}
 
     @property
-    def _best(self) -> _Scale:
+    def _best(self) -> _Estimator:
         return min(self._scales, key=lambda scale: scale.error)
 
     def _tokens(self, block: FlatBlock) -> float:
@@ -419,7 +419,7 @@ class _Books:
 
 
 @attrs.frozen
-class _Sent:
+class _Simulation:
     """How a request would have been billed."""
 
     step: CacheStep
@@ -439,19 +439,19 @@ class _Caches:
     ours: PromptCache
 
     def send(
-        self, call: Call, requests: _Requests, totals: Mapping[int, int]
-    ) -> tuple[_Sent, _Sent]:
+        self, call: AgentCall, requests: _Pair, totals: Mapping[int, int]
+    ) -> tuple[_Simulation, _Simulation]:
         """Send both requests of a call; `totals` has the tokens of some of their prefixes, by their number."""
         both = zip(
             (self.full, self.ours), (requests.full, requests.ours), requests.shared, strict=True
         )
-        sent = list[_Sent]()
+        sent = list[_Simulation]()
         for cache, request, shared in both:
             flat = cache.request(request.blocks, request.unasked)
             step = cache.send(call.at, flat, call.timeline.id)
             entries = _entries(flat, request.fixed, totals)
             sent.append(
-                _Sent(step, entries, sum(block.tokens for block in request.blocks[:shared]))
+                _Simulation(step, entries, sum(block.tokens for block in request.blocks[:shared]))
             )
         full, ours = sent
         return attrs.evolve(full, step=CacheStep()) if requests.is_aside else full, ours
@@ -490,7 +490,7 @@ _KNOWN_MAX: Final = 3
 # Dollars.
 
 
-def _read_elsewhere(sent: _Sent, unsent: _Sent, read: int) -> int:
+def _read_elsewhere(sent: _Simulation, unsent: _Simulation, read: int) -> int:
     """What the provider would have read of the other request, given what it has read of the one that was sent: the
     simulated tokens, corrected as far as the two have the same beginning."""
     real, other, shared = sent.step, unsent.step, (sent.shared, unsent.shared)
@@ -507,7 +507,7 @@ def _read_elsewhere(sent: _Sent, unsent: _Sent, read: int) -> int:
     return other.total - round((other.total - other.read) * missed)
 
 
-def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
+def _paid(call: AgentCall, usage: UsageRecorded, response: Json) -> float | None:
     """The cost of a call by its usage; None: the usage or the price is not known."""
     model = call.model
     if not usage.input or not model.known or tier_of(obj(response.get("usage")), response):
@@ -516,7 +516,7 @@ def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
 
 
 @attrs.define(kw_only=True, eq=False)
-class Meter:
+class BillMeter:
     """Bills calls, and adds the bills up."""
 
     store: EventStore
@@ -529,9 +529,9 @@ class Meter:
     _names: set[TimelineId] = attrs.field(factory=set[TimelineId], init=False)
     _caches: dict[str, _Caches] = attrs.field(factory=dict[str, _Caches], init=False)
     """By a hash of account and model."""
-    _looked: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    _versions: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
     """Up to which version each log was read."""
-    _found: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
+    _log_bills: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
     """Bills that were read from logs and whose cache was not used here since, by its label."""
     _lock: Any = attrs.field(factory=Lock, init=False)
 
@@ -547,7 +547,7 @@ class Meter:
         with self._lock:
             self._sum = attrs.evolve(self._sum, **{kind: getattr(self._sum, kind) + 1})
 
-    def answered(self, call: Call, response: Json, account: str) -> UsageRecorded:
+    def answered(self, call: AgentCall, response: Json, account: str) -> UsageRecorded:
         """Bill an answered call; return its usage with the bill. `account`: see `account_of`."""
         usage = call.rendered.provider.usage(response) if response else None
         usage = usage or UsageRecorded(id=EventId(""), at=call.at)
@@ -579,7 +579,7 @@ class Meter:
         return billed
 
     def _priced(
-        self, bill: Bill, full: _Sent, ours: _Sent, usage: UsageRecorded, model: Model
+        self, bill: Bill, full: _Simulation, ours: _Simulation, usage: UsageRecorded, model: Model
     ) -> Bill:
         """The bill with what the other request would have cost."""
         paid = bill.paid or 0.0
@@ -595,7 +595,7 @@ class Meter:
             full_tokens=full.step.total,
         )
 
-    def _books(self, call: Call, usage: UsageRecorded) -> _Books:
+    def _books(self, call: AgentCall, usage: UsageRecorded) -> _Books:
         """The books of a conversation; new ones go on from its last bill."""
         memory = call.conversation.memory
         books: _Books | None = memory.get(_MEMORY)
@@ -607,7 +607,7 @@ class Meter:
         bills = [each.bill for each in own if each.bill and each.model == usage.model]
         entries = [e for bill in bills[-1:] for e in (*bill.entries, *(bill.sent_entries or ()))]
         counter = call.timeline.settings.counter
-        reading = _Reading(frozenset() if self.record_only else self.reading)
+        reading = _GatewayBlocks(frozenset() if self.record_only else self.reading)
         sums = {entry.prefix: entry.tokens for entry in entries}
         books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)
         return books
@@ -615,25 +615,25 @@ class Meter:
     def _look(self, since: float) -> None:
         """Read the bills since a time, of all conversations."""
         for info in self.store.list():
-            after = self._looked.get(info.id, 0)
+            after = self._versions.get(info.id, 0)
             if info.version > after and info.updated_at >= since:
                 for usage in lately_billed(self.store, info.id, after, since):
                     if usage.bill:
-                        self._found.setdefault(usage.bill.cache, []).append(usage.bill)
-                self._looked[info.id] = info.version
+                        self._log_bills.setdefault(usage.bill.cache, []).append(usage.bill)
+                self._versions[info.id] = info.version
 
-    def _caches_of(self, call: Call, account: str) -> _Caches:
+    def _caches_of(self, call: AgentCall, account: str) -> _Caches:
         """The caches of an account and a model, with the entries of the bills that were found."""
         model = call.model
         who = _hash(account, model.provider, model.name)
         caches = self._caches.get(who)
-        labels = [label for label in self._found if label == _label(who, label)]
+        labels = [label for label in self._log_bills if label == _label(who, label)]
         if caches is None:
-            salted = next(iter((*labels, *self._found)), token_hex(8))  # one salt for a store
+            salted = next(iter((*labels, *self._log_bills)), token_hex(8))  # one salt for a store
             label = _label(who, salted)
             caches = _Caches(label, PromptCache.of(model), PromptCache.of(model))
             self._caches[who] = caches
-        for bill in chain.from_iterable(self._found.pop(label) for label in labels):
+        for bill in chain.from_iterable(self._log_bills.pop(label) for label in labels):
             caches.remember(bill)
         return caches
 

@@ -41,7 +41,7 @@ from persistence import (
     block_at,
 )
 from timeline import Options, Timeline
-from timeline.engine import Settings
+from timeline.engine import TimelineSettings
 from timeline.gateway.clients import HEADER
 from timeline.react import HITS_MAX, MARK, Room, Tool, ToolReply, reading_tools, refused, tool
 from timeline.report import descriptions
@@ -163,7 +163,7 @@ class StoreReader:
         return Timeline.open(name, **options)
 
     def _room(self) -> Room:
-        return Room.in_prompt(Settings.of(self.options))
+        return Room.in_prompt(TimelineSettings.of(self.options))
 
     def _newest(self) -> list[TimelineInfo]:
         return sorted(self.store.list(), key=lambda info: info.updated_at, reverse=True)
@@ -194,12 +194,12 @@ class StoreReader:
 
     def _timelines(self, start: int) -> ToolReply:
         infos = self._newest()
-        shown = infos[start : start + LOOKED_AT_MAX]
+        page = infos[start : start + LOOKED_AT_MAX]
         header = f"{MARK}: the timelines of this store ({len(infos):,}), the last written first]\n"
-        about = dict(descriptions(self.store, [info.id for info in shown]))
+        about = dict(descriptions(self.store, [info.id for info in page]))
         begins = {name: first_words(each.prompt or "") for name, each in about.items()}
-        rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in shown)
-        more = start + len(shown)
+        rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in page)
+        more = start + len(page)
         rest = f"[go on with start={more}]" if more < len(infos) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
 
@@ -300,11 +300,11 @@ class Outline:
             rows.append(row)
             if len(rows) == ROWS_MAX:
                 break
-        shown = room.cut("".join(text for _, text in rows), header)
-        count = shown.count("\n")
+        page = room.cut("".join(text for _, text in rows), header)
+        count = page.count("\n")
         end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last
         rest = f"[go on with path=v{end + 1}-v{last}]" if end < last else ""
-        return ToolReply(output=f"{header}{shown}{rest}".rstrip("\n"))
+        return ToolReply(output=f"{header}{page}{rest}".rstrip("\n"))
 
     def _rows(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         after = first - 1

@@ -23,7 +23,7 @@ class Api:
     provider: Format
     path: str
     """The end of the path of its requests."""
-    said: str
+    items: str
     """The field with the conversation."""
     prompt: str = ""
     """The field with the system prompt; empty: it is part of the conversation."""
@@ -35,18 +35,18 @@ APIS: Final = (
     Api(
         provider="anthropic",
         path="/messages",
-        said="messages",
+        items="messages",
         prompt="system",
         counts="/messages/count_tokens",
     ),
     Api(
         provider="openai.responses",
         path="/responses",
-        said="input",
+        items="input",
         prompt="instructions",
         counts="/responses/input_tokens",
     ),
-    Api(provider="openai.chat", path="/chat/completions", said="messages"),
+    Api(provider="openai.chat", path="/chat/completions", items="messages"),
 )
 VERSION: Final = "/v1"
 """What the paths of these APIs begin with, unless the client takes it to be part of its base URL."""
@@ -171,7 +171,7 @@ class Body:
     raw: bytes
     fields: dict[str, bytes]
     """The JSON of each field except the conversation."""
-    said: list[bytes]
+    items: list[bytes]
     """The JSON of each message or item."""
     leads: int
     """How many of the first ones are the system prompt, in APIs that have it there."""
@@ -185,19 +185,19 @@ class Body:
         """
         try:
             raw_fields = _RAW_FIELDS.decode(raw)
-            said = [*map(bytes, _RAW_LIST.decode(raw_fields[api.said]))]
+            messages = [*map(bytes, _RAW_LIST.decode(raw_fields[api.items]))]
         except (msgspec.DecodeError, KeyError) as error:
-            raise UnreadableError(f"its body is not JSON with a list {api.said!r}") from error
+            raise UnreadableError(f"its body is not JSON with a list {api.items!r}") from error
         fields = {
-            name: b"" if name == api.said else bytes(value) for name, value in raw_fields.items()
+            name: b"" if name == api.items else bytes(value) for name, value in raw_fields.items()
         }
-        body = cls(api, raw, fields, said, _leads(api, said))
-        if not said:
-            raise UnreadableError(f"its list {api.said!r} is empty")
+        body = cls(api, raw, fields, messages, _leads(api, messages))
+        if not messages:
+            raise UnreadableError(f"its list {api.items!r} is empty")
         if body.value("previous_response_id") or body.value("conversation"):
             raise UnreadableError("the provider stores the conversation")
         names_held = api.provider == "openai.responses" and any(kind in raw for kind in _HELD)
-        if names_held and any(map(_is_held, said)):
+        if names_held and any(map(_is_held, messages)):
             raise UnreadableError("an item refers to content that the provider stores")
         return body
 
@@ -208,11 +208,11 @@ class Body:
 
     def messages(self) -> list[Json]:
         """The conversation, parsed."""
-        return [msgspec.json.decode(raw) for raw in self.said]
+        return [msgspec.json.decode(raw) for raw in self.items]
 
-    def heard(self, start: int = 0, stop: int | None = None) -> list[Json]:
+    def history(self, start: int = 0, stop: int | None = None) -> list[Json]:
         """Some of the messages, parsed, without an item at the beginning that offers tools."""
-        read: list[Json] = [msgspec.json.decode(raw) for raw in self.said[start:stop]]
+        read: list[Json] = [msgspec.json.decode(raw) for raw in self.items[start:stop]]
         leads = max(0, self.leads - start)
         return [*map(_silent, read[:leads]), *read[leads:]]
 
@@ -226,7 +226,7 @@ class Body:
 
     def tools(self) -> list[Json]:
         """The tools, including those offered by an item at the beginning of the conversation."""
-        leading = [msgspec.json.decode(raw) for raw in self.said[: self.leads]]
+        leading = [msgspec.json.decode(raw) for raw in self.items[: self.leads]]
         return [
             *objs(self.value("tools")),
             *(tool for item in leading for tool in objs(item.get("tools"))),
@@ -237,19 +237,19 @@ class Body:
         if isinstance(control := self.value("cache_control"), dict):
             return cast("Json", control)
         fixed = (self.fields[name] for name in ("system", "tools") if name in self.fields)
-        for raw in (*reversed(self.said), *fixed):
+        for raw in (*reversed(self.items), *fixed):
             if _NAME in raw and (marks := _marks_in(msgspec.json.decode(raw))):
                 return marks[-1]
         return None
 
-    def with_said(self, said: Sequence[object], more: Json) -> bytes:
+    def with_messages(self, messages: Sequence[object], more: Json) -> bytes:
         """The body with another conversation and with additional fields; everything else is unchanged."""
         own_fields = {name: msgspec.Raw(value) for name, value in self.fields.items()}
         fields: dict[str, object] = {**more, **own_fields}
-        fields[self.api.said] = said
+        fields[self.api.items] = messages
         if self.api.provider == "anthropic":
             fields.pop("cache_control", None)
-            own = sum(len(_marks_in(message)) for message in said)
+            own = sum(len(_marks_in(message)) for message in messages)
             self._thin(fields, MARKS_MAX - own)
         return msgspec.json.encode(fields)
 
@@ -307,7 +307,7 @@ DECODED_BYTES_MAX: Final = 2**26
 """Largest size of a decoded body."""
 
 
-class TooLargeError(Exception):
+class RequestTooLargeError(Exception):
     """A request that is larger than any provider accepts."""
 
 

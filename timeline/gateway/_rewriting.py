@@ -29,7 +29,7 @@ _SECONDS: Final = {"1h": 3_600.0}
 
 
 @attrs.frozen
-class Opening:
+class OpeningSettings:
     """The settings with which a request's timeline is opened."""
 
     model: Model
@@ -57,7 +57,7 @@ class ClientRequest:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Call:
+class AgentCall:
     """A request that was rendered."""
 
     request: ClientRequest
@@ -77,7 +77,7 @@ class Call:
         return self.body is not self.request.body.raw
 
     @property
-    def as_given(self) -> "Call":
+    def as_given(self) -> "AgentCall":
         """The same call, sent as the client wrote it."""
         raw = self.request.body.raw
         return attrs.evolve(self, body=raw, ours=raw)
@@ -107,7 +107,7 @@ class Rewriter:
     record_only: bool = False
     """Whether the client's request is always sent unchanged."""
 
-    def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
+    def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> AgentCall:
         """Record and render a client's request. Until `admit`, nothing of it is in the store.
 
         Raises:
@@ -126,7 +126,7 @@ class Rewriter:
                 self.lineage.forget(request.conversation)
                 raise
 
-    def admit(self, call: Call) -> bool:
+    def admit(self, call: AgentCall) -> bool:
         """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.
 
         Raises:
@@ -134,7 +134,7 @@ class Rewriter:
         """
         return self.lineage.store.admit(call.visit)
 
-    def turn_away(self, call: Call) -> None:
+    def turn_away(self, call: AgentCall) -> None:
         """Drop what a request has recorded."""
         self.lineage.store.turn_away(call.visit)
         self.lineage.forget(call.conversation)
@@ -168,7 +168,7 @@ class Rewriter:
                 call = self._made(tried, self._rendered(tried, timeline), Visit())
             return call.body if call.is_rewritten else None
 
-    def smaller(self, call: Call, overflow: Overflow) -> Call | None:
+    def smaller(self, call: AgentCall, overflow: Overflow) -> AgentCall | None:
         """A compacted request after the provider said that the prompt is too long; None: it cannot be made shorter."""
         request = call.request
         with request.conversation.lock:
@@ -178,7 +178,7 @@ class Rewriter:
                 return None
             return self._made(request, rendered, call.visit)
 
-    def learn(self, call: Call, usage: UsageRecorded) -> None:
+    def learn(self, call: AgentCall, usage: UsageRecorded) -> None:
         """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
         estimated = 0 if self.record_only else call.rendered.account.estimated
         usage_with_estimate = replace(usage, estimated=estimated)
@@ -192,30 +192,30 @@ class Rewriter:
     @contextmanager
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> Generator[tuple[ClientRequest, History, Opening]]:
+    ) -> Generator[tuple[ClientRequest, History, OpeningSettings]]:
         """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
         block."""
         body = Body.of(raw, api)
         control = body.control()
-        opening = Opening(_model(body, headers), _seconds(control))
+        opening = OpeningSettings(_model(body, headers), _seconds(control))
         with self.lineage.held(speaker, body, opening) as conversation:
             history = conversation.read(body)
-            said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
+            head: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
             request = ClientRequest(
                 body=body,
                 conversation=conversation,
                 control=control,
-                system=[*body.system(), *said],
+                system=[*body.system(), *head],
                 tools=body.tools(),
             )
             yield request, history, opening
 
-    def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> Call:
+    def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> AgentCall:
         timeline, raw = request.conversation.timeline, request.body.raw
         is_refused = not all(each.may_be_new for each in rendered.violations)
         is_changed = not is_whole(timeline.view) and not is_refused
         ours = rewritten(request, rendered) if is_changed else raw
-        return Call(
+        return AgentCall(
             request=request,
             timeline=timeline,
             rendered=rendered,
@@ -274,9 +274,9 @@ def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     body, provider = request.body, rendered.provider
     messages = with_control(rendered.messages, request.control)
     fields = provider.request((), (), messages, rendered.cache_key)
-    more = {name: value for name, value in fields.items() if name not in (body.api.said, "store")}
-    leading = map(msgspec.Raw, body.said[: body.leads])
-    return body.with_said([*leading, *messages], more)
+    more = {name: value for name, value in fields.items() if name not in (body.api.items, "store")}
+    leading = map(msgspec.Raw, body.items[: body.leads])
+    return body.with_messages([*leading, *messages], more)
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:

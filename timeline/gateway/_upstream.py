@@ -58,8 +58,8 @@ def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
     """
     if urls is None:
         return DEFAULTS
-    named = dict.fromkeys(DEFAULTS, urls) if isinstance(urls, str) else {**DEFAULTS, **urls}
-    for maker, url in named.items():
+    servers = dict.fromkeys(DEFAULTS, urls) if isinstance(urls, str) else {**DEFAULTS, **urls}
+    for maker, url in servers.items():
         if maker not in DEFAULTS:
             raise MisuseError(
                 f"upstream: no vendor {in_words(maker)}; known: {', '.join(DEFAULTS)}"
@@ -68,7 +68,7 @@ def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
             raise MisuseError(
                 f"upstream: {in_words(url)} is not a URL that begins with http:// or https://"
             )
-    return {maker: url.rstrip("/").removesuffix(VERSION) for maker, url in named.items()}
+    return {maker: url.rstrip("/").removesuffix(VERSION) for maker, url in servers.items()}
 
 
 _REPEATED: Final = re.compile(rf"^({VERSION})+(?=/|$)")

@@ -57,9 +57,9 @@ def own_upstreams(_: str, environment: Environment) -> Mapping[str, str]:
     """The servers in the user's environment variables, or else the vendors' own; without the version of the API, which
     some clients want at the end."""
     variables = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
-    named = {maker: environment.get(name, "").rstrip("/") for maker, name in variables.items()}
+    urls = {maker: environment.get(name, "").rstrip("/") for maker, name in variables.items()}
     vendors = {"anthropic": ANTHROPIC, "openai": OPENAI}
-    return {maker: url.removesuffix("/v1") or vendors[maker] for maker, url in named.items()}
+    return {maker: url.removesuffix("/v1") or vendors[maker] for maker, url in urls.items()}
 
 
 @attrs.frozen(kw_only=True)

@@ -33,7 +33,7 @@ _MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 
 
 @attrs.frozen
-class Piece:
+class ContentPiece:
     """One content block."""
 
     role: str
@@ -49,21 +49,21 @@ class Piece:
         return {name: block[name] for block in last for name in _MARKS if name in block}
 
 
-def pieces_of(rendered: Rendered) -> Iterator[Piece]:
+def pieces_of(rendered: Rendered) -> Iterator[ContentPiece]:
     """The pieces of a request in their order, the system prompt first; a call comes before its result."""
     for raw in rendered.system:
         content = raw.get("content", raw)
         blocks: list[Any] = items(content) or [content]
         for block in blocks:
             for part in parts_of(block):
-                yield Piece("system", part, obj(block))
+                yield ContentPiece("system", part, obj(block))
     name = checked_format(rendered.provider.name, "pieces_of()")
     for item in rendered.messages:
         for raw, alone in _blocks(item):
             for message in messages_in(alone, name):
                 for content in map(_standard, message.content):
                     role = "tool" if isinstance(content, Result) else message.role
-                    yield Piece(role, content, raw)
+                    yield ContentPiece(role, content, raw)
 
 
 def _standard(content: Content) -> Content:
@@ -94,7 +94,7 @@ def _blocks(item: Json) -> Iterator[tuple[Json, Json]]:
         yield obj(block), {**item, name: [block]}
 
 
-def names_of(pieces: Sequence[Piece]) -> dict[str, str]:
+def names_of(pieces: Sequence[ContentPiece]) -> dict[str, str]:
     """The names of the tools that were called, by the ids of the calls."""
     calls = (piece.content for piece in pieces if isinstance(piece.content, Call))
     return {call.call_id: call.name for call in calls}

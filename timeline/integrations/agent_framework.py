@@ -23,7 +23,7 @@ from timeline.integrations._conversation import (
     timeline_for,
     timeline_of,
 )
-from timeline.integrations._pieces import Piece, pieces_of
+from timeline.integrations._pieces import ContentPiece, pieces_of
 
 try:
     from agent_framework import ChatContext, ChatMiddleware, ChatResponse, Content, Message
@@ -39,7 +39,7 @@ _APIS: Final = {
 
 
 @attrs.define(eq=False)
-class _Session(Conversation):
+class _SessionConversation(Conversation):
     """The conversation of a session."""
 
     history: list[Json] = attrs.field(factory=list[Json])
@@ -61,7 +61,7 @@ class TimelineMiddleware(ChatMiddleware):
 
     def __init__(self, timeline: AnyTimeline | Callable[[str], AnyTimeline]) -> None:
         self._timeline = timeline
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _SessionConversation] = {}
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Sync the messages, put the rendered ones in their place, and record the answer."""
@@ -94,7 +94,7 @@ class TimelineMiddleware(ChatMiddleware):
         if isinstance(context.result, ChatResponse):
             await record(context.result)
 
-    async def _sync(self, session: _Session, messages: Sequence[Message]) -> None:
+    async def _sync(self, session: _SessionConversation, messages: Sequence[Message]) -> None:
         history = [item for message in messages for item in _items(message)]
         is_new = all(item.get("role") == "user" for item in history) and history != session.history
         if session.after is None or is_new:
@@ -102,9 +102,9 @@ class TimelineMiddleware(ChatMiddleware):
         session.history = history
         await session.sync(history, _FORMAT)
 
-    def _of(self, name: str) -> _Session:
+    def _of(self, name: str) -> _SessionConversation:
         if name not in self._sessions:
-            self._sessions[name] = _Session(timeline_of(self._timeline, name))
+            self._sessions[name] = _SessionConversation(timeline_of(self._timeline, name))
         return self._sessions[name]
 
 
@@ -213,7 +213,7 @@ def messages_of(rendered: Rendered) -> list[Message]:
     return messages
 
 
-def _contents(piece: Piece) -> Iterator[Content]:
+def _contents(piece: ContentPiece) -> Iterator[Content]:
     match piece.content:
         case ModelText(text=text):
             yield Content.from_text(text)

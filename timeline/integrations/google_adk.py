@@ -41,7 +41,7 @@ class _AgentConversation(Conversation):
     """What one agent of a session sees: the session's timeline, or a fork of it with another history, such as after a
     transfer."""
 
-    asked: Any = None
+    target: Any = None
     """The timeline for the model that was called; None: none yet."""
     rendered: Rendered | None = None
 
@@ -85,9 +85,9 @@ class TimelinePlugin(BasePlugin):
             for tool in objs(plain(config.tools or []))
             for definition in objs(tool.get("function_declarations"))
         ]
-        talk.asked = timeline_for(talk.timeline, llm_request.model or "", (_FORMAT,))
+        talk.target = timeline_for(talk.timeline, llm_request.model or "", (_FORMAT,))
         system = _text(plain(config.system_instruction))
-        rendered: Rendered = await finished(talk.asked.render(system=system, tools=tools))
+        rendered: Rendered = await finished(talk.target.render(system=system, tools=tools))
         talk.rendered, contents = rendered, rendered.request()["contents"]
         llm_request.contents = [types.Content.model_validate(content) for content in contents]
 
@@ -96,7 +96,7 @@ class TimelinePlugin(BasePlugin):
     ) -> None:
         """Record the model's answer; of one that streams, the whole at its end."""
         talk = self._of(callback_context.session.id, callback_context.agent_name)
-        if llm_response.partial or talk.asked is None or not llm_response.content:
+        if llm_response.partial or talk.target is None or not llm_response.content:
             return
         answer: Json = llm_response.model_dump(exclude_none=True, mode="json", by_alias=True)
         reason = answer.get("finishReason")
@@ -105,7 +105,7 @@ class TimelinePlugin(BasePlugin):
             "usageMetadata": answer.get("usageMetadata"),
             "modelVersion": answer.get("modelVersion"),
         }
-        await finished(talk.asked.record(response, talk.rendered, format=_FORMAT))
+        await finished(talk.target.record(response, talk.rendered, format=_FORMAT))
 
     async def on_event_callback(
         self, *, invocation_context: InvocationContext, event: Event

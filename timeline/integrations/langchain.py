@@ -23,7 +23,7 @@ from timeline import (
     retry_with_compaction,
 )
 from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -63,7 +63,7 @@ class _Going:
 
     timeline: Any
     """The given timeline, or its fork if the agent's history went back or was edited."""
-    asked: Any = None
+    target: Any = None
     """The same for the model that was called; None: none yet."""
     rendered: Rendered | None = None
     answer: str = ""
@@ -79,7 +79,7 @@ class _Going:
     def synced(self, messages: Sequence[BaseMessage]) -> Any:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
-            self.asked.record(answer, self.rendered, format=_FORMAT)
+            self.target.record(answer, self.rendered, format=_FORMAT)
         synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return synced
@@ -87,7 +87,7 @@ class _Going:
     async def asynced(self, messages: Sequence[BaseMessage]) -> Any:
         """The same for asyncio."""
         if (answer := self.answer_in(messages)) is not None:
-            await self.asked.record(answer, self.rendered, format=_FORMAT)
+            await self.target.record(answer, self.rendered, format=_FORMAT)
         synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return synced
@@ -148,41 +148,41 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 @attrs.frozen(kw_only=True)
-class _Call:
+class _ModelCall:
     """One call of a model."""
 
     going: _Going
     model: BaseChatModel
 
     def invoke(
-        self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any
+        self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
         going = self.going
 
         def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            model, prompt, sent = _sent(self.model, rendered, messages, options)
             return model.invoke(prompt, config, **sent)
 
-        synced, tools = going.synced(messages), asked.get("tools")
-        going.asked = self.timeline(going.timeline)
-        answer = retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
+        synced, tools = going.synced(messages), options.get("tools")
+        going.target = self.timeline(going.timeline)
+        answer = retry_with_compaction(going.target, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
     async def ainvoke(
-        self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any
+        self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
         going = self.going
 
         async def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            model, prompt, sent = _sent(self.model, rendered, messages, options)
             return await model.ainvoke(prompt, config, **sent)
 
-        synced, tools = await going.asynced(messages), asked.get("tools")
-        going.asked = self.timeline(going.timeline)
-        answer = await retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
+        synced, tools = await going.asynced(messages), options.get("tools")
+        going.target = self.timeline(going.timeline)
+        answer = await retry_with_compaction(going.target, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
@@ -207,7 +207,7 @@ def _asking(model: Any, going: _Going) -> Any:
             f"TimelineMiddleware: the agent's model must be a chat model, not a {type(model).__name__}; "
             "bind tools and settings by the agent's own arguments"
         )
-    call, same = _Call(going=going, model=model), model.model_copy()
+    call, same = _ModelCall(going=going, model=model), model.model_copy()
     vars(same).update(invoke=call.invoke, ainvoke=call.ainvoke)
     return same
 
@@ -218,28 +218,28 @@ def _apis(model: BaseChatModel) -> tuple[str, ...]:
 
 
 def _sent(
-    model: BaseChatModel, rendered: Rendered, messages: Sequence[BaseMessage], asked: Json
+    model: BaseChatModel, rendered: Rendered, messages: Sequence[BaseMessage], options: Json
 ) -> tuple[BaseChatModel, Sequence[BaseMessage], Json]:
     """The model, the messages and the keyword arguments with which the request is sent; in the body of an HTTP request it
     takes the place of the messages."""
     provider, request = rendered.provider.name, rendered.request()
     if provider not in _apis(model):
-        return model, messages_of(rendered), asked
+        return model, messages_of(rendered), options
     last = messages[-1]
     prompt = [HumanMessage(last.content)] if isinstance(last, ToolMessage) else [last]
     if provider == "gemini":
         own = {
-            name: value for name, value in dict(asked.get("http_options") or ()).items() if value
+            name: value for name, value in dict(options.get("http_options") or ()).items() if value
         }
         body = {**own.get("extra_body", {}), "contents": request["contents"]}
         body |= {n: v for n, v in request["config"].items() if n == "systemInstruction"}
-        return model, prompt, {**asked, "http_options": {**own, "extra_body": body}}
+        return model, prompt, {**options, "http_options": {**own, "extra_body": body}}
     if hasattr(model, "use_responses_api"):
         model = model.model_copy(update={"use_responses_api": provider == "openai.responses"})
     body = {}
-    for settings in (vars(model), vars(model).get("model_kwargs"), asked):
+    for settings in (vars(model), vars(model).get("model_kwargs"), options):
         body |= (settings or {}).get("extra_body") or {}
-    return model, prompt, {**asked, "extra_body": {**body, **request}}
+    return model, prompt, {**options, "extra_body": {**body, **request}}
 
 
 def _thread() -> str:
@@ -280,7 +280,7 @@ def messages_of(rendered: Rendered) -> list[BaseMessage]:
     return messages
 
 
-def _content(pieces: Sequence[Piece]) -> Any:
+def _content(pieces: Sequence[ContentPiece]) -> Any:
     """The content of a message; text alone if it is nothing else."""
     blocks = [{**_block(piece.content), **piece.mark} for piece in pieces]
     is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
@@ -300,15 +300,15 @@ def _block(part: Any) -> Json:
         case DocumentPart(media_type="text/plain"):
             return {"type": "text-plain", "text": part.data, "mime_type": part.media_type}
         case DocumentPart():
-            named = {"filename": part.name} if part.name else {}
-            return {"type": "file", "base64": part.data, "mime_type": part.media_type, **named}
+            extra = {"filename": part.name} if part.name else {}
+            return {"type": "file", "base64": part.data, "mime_type": part.media_type, **extra}
         case ProviderPart():
             return part.value
         case _:
             raise TypeError(type(part).__name__)
 
 
-def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
+def _results(pieces: Sequence[ContentPiece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
     for piece in pieces:
         if not isinstance(result := piece.content, Result):
             continue
@@ -327,7 +327,7 @@ def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[Tool
         )
 
 
-def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
+def _spoken(pieces: Sequence[ContentPiece], vendor: str) -> AIMessage:
     calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
     seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
     blocks: list[Any] = [block for piece in pieces for block in _content_blocks(piece, vendor)]
@@ -339,13 +339,13 @@ def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     )
 
 
-def _content_blocks(piece: Piece, vendor: str) -> Iterator[Json]:
+def _content_blocks(piece: ContentPiece, vendor: str) -> Iterator[Json]:
     """The blocks of what the model said, in the form in which LangChain returns this vendor's."""
     match piece.content:
         case ModelText(text=text, provider={"thoughtSignature": seal}):
             yield {"type": "text", "text": text, "extras": {"signature": seal}}
-        case ModelText(text=text, provider=known):
-            yield {"type": "text", "text": text, **known, **piece.mark}
+        case ModelText(text=text, provider=extras):
+            yield {"type": "text", "text": text, **extras, **piece.mark}
         case Thought(value={"text": text, "thoughtSignature": seal}):
             yield {"type": "thinking", "thinking": text, "signature": seal}
         case Thought(value={"text": text}):

@@ -83,7 +83,7 @@ class TimelineSession:
     """The timeline."""
     session_settings: SessionSettings | None = None
     """Part of the SDK's protocol; not used, because the timeline's policy decides what is sent."""
-    _run: "_Run" = attrs.field(init=False)
+    _run: "_AgentRun" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         provider = self.timeline.settings.provider.name
@@ -93,7 +93,7 @@ class TimelineSession:
                 f"{_FORMAT!r} for models of any API: open it with "
                 f"model=attrs.evolve(model_named({self.timeline.settings.model.name!r}), provider={_FORMAT!r})"
             )
-        self._run = _Run(shown=self.timeline, after=self.timeline.version)
+        self._run = _AgentRun(shown=self.timeline, after=self.timeline.version)
 
     @property
     def session_id(self) -> str:
@@ -128,7 +128,7 @@ class TimelineSession:
         timeline's content and says where the run began.
         """
         if limit == 0:
-            self._run = _Run(shown=self.timeline, after=self.timeline.version, is_alone=True)
+            self._run = _AgentRun(shown=self.timeline, after=self.timeline.version, is_alone=True)
             held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._run.after}"}
             return [held] if self._run.after else []
         items = list(_items_of(await self.timeline.events()))
@@ -190,7 +190,7 @@ class TimelineSession:
         if held := _held(items):
             items, after = items[1:], held
         if held and after != run.after:  # the run had to wait, and goes on in another object
-            run = _Run(shown=self.timeline, after=after, is_alone=True, items=list(items))
+            run = _AgentRun(shown=self.timeline, after=after, is_alone=True, items=list(items))
             self._run = run
         synced = await run.shown.sync(items, format=_FORMAT, after=after, on_divergence="fork")
         run.shown = synced.timeline
@@ -202,7 +202,7 @@ class TimelineSession:
 
 
 @attrs.define(eq=False, kw_only=True)
-class _Run:
+class _AgentRun:
     """A run of agents."""
 
     shown: AsyncTimeline
@@ -317,11 +317,11 @@ def _item(block: Block) -> Json | None:
 
 
 def _call(call: ToolCall) -> Json:
-    named = {"call_id": call.call_id, "name": call.name}
+    names = {"call_id": call.call_id, "name": call.name}
     if _is_custom(call):
-        return {"type": "custom_tool_call", **named, "input": call.input.get("input")}
+        return {"type": "custom_tool_call", **names, "input": call.input.get("input")}
     arguments = call.provider.get("arguments", spelled(call.input))
-    return {"type": "function_call", **named, "arguments": arguments}
+    return {"type": "function_call", **names, "arguments": arguments}
 
 
 def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:

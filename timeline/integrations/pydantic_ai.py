@@ -27,7 +27,7 @@ from timeline.integrations._conversation import (
     lacking,
     timeline_for,
 )
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
 try:
     from pydantic_ai import (
@@ -106,7 +106,7 @@ class TimelineCapability(AbstractCapability[Any]):
     """Version of the timeline after which the history begins."""
     _system: str = attrs.field(default="", init=False)
     """The system prompt in the history."""
-    _asked: tuple[Any, Rendered] | None = attrs.field(default=None, init=False)
+    _newest: tuple[Any, Rendered] | None = attrs.field(default=None, init=False)
     """The newest request, and the timeline for the model to which it was sent; None: none yet."""
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -144,7 +144,7 @@ class TimelineCapability(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model[Any]) -> Model[Any]:
         """The model, asked with the timeline's requests."""
-        return _Asking(model, self)
+        return _TimelineModel(model, self)
 
     async def request(
         self,
@@ -156,12 +156,12 @@ class TimelineCapability(AbstractCapability[Any]):
         """The arguments of a request of this model that sends what is rendered for it."""
         api = next((api for kind, api in _APIS.items() if isinstance(model, kind)), "")
         timeline = timeline_for(self.timeline, model.model_name, (api,) if api else ())
-        _, asked = model.prepare_request(settings, parameters)
-        prompts = [self._system, asked.prompted_output_instructions if api else ""]
-        tools = [_tool(tool) for tool in asked.declared_tool_defs.values()]
+        _, final = model.prepare_request(settings, parameters)
+        prompts = [self._system, final.prompted_output_instructions if api else ""]
+        tools = [_tool(tool) for tool in final.declared_tool_defs.values()]
         system = "\n\n".join(text for text in prompts if text)
         rendered = await finished(timeline.render(system=system, tools=tools))
-        self._asked = timeline, rendered
+        self._newest = timeline, rendered
         if not api:
             return messages_of(rendered), settings, replace(parameters, instruction_parts=None)
         request = rendered.request()
@@ -180,8 +180,8 @@ class TimelineCapability(AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Record the model's answer."""
-        if self._asked:
-            timeline, rendered = self._asked
+        if self._newest:
+            timeline, rendered = self._newest
             await finished(timeline.record(response, rendered, format=_FORMAT))
         return response
 
@@ -193,7 +193,7 @@ class TimelineCapability(AbstractCapability[Any]):
         return cast("str", synced.system)
 
 
-class _Asking(WrapperModel):
+class _TimelineModel(WrapperModel):
     """A model that is asked with the timeline's requests: one that calls others, such as a fallback, by each of them."""
 
     def __init__(self, wrapped: Model[Any], capability: TimelineCapability) -> None:
@@ -206,8 +206,8 @@ class _Asking(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        model, given = await self._sent(messages, model_settings, model_request_parameters)
-        return await model.request(*given)
+        model, arguments = await self._sent(messages, model_settings, model_request_parameters)
+        return await model.request(*arguments)
 
     @asynccontextmanager
     async def request_stream(
@@ -217,21 +217,21 @@ class _Asking(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        model, given = await self._sent(messages, model_settings, model_request_parameters)
-        async with model.request_stream(*given, run_context) as stream:
+        model, arguments = await self._sent(messages, model_settings, model_request_parameters)
+        async with model.request_stream(*arguments, run_context) as stream:
             yield stream
 
-    async def _sent(self, *given: Any) -> tuple[Model[Any], Request]:
+    async def _sent(self, *arguments: Any) -> tuple[Model[Any], Request]:
         model = self.wrapped
         if isinstance(model, FallbackModel):
             same = copy(model)
-            same.models = [_Asking(one, self._capability) for one in model.models]
-            return same, given
+            same.models = [_TimelineModel(one, self._capability) for one in model.models]
+            return same, arguments
         if isinstance(model, WrapperModel):
             wrapper = copy(model)
-            wrapper.wrapped = _Asking(model.wrapped, self._capability)
-            return wrapper, given
-        return model, await self._capability.request(model, *given)
+            wrapper.wrapped = _TimelineModel(model.wrapped, self._capability)
+            return wrapper, arguments
+        return model, await self._capability.request(model, *arguments)
 
 
 def _without_changes(message: ModelMessage) -> ModelMessage:
@@ -266,7 +266,7 @@ def messages_of(rendered: Rendered) -> list[ModelMessage]:
     return messages
 
 
-def _request_parts(pieces: Iterator[Piece], names: Mapping[str, str]) -> Iterator[Any]:
+def _request_parts(pieces: Iterator[ContentPiece], names: Mapping[str, str]) -> Iterator[Any]:
     """The parts of a request."""
     for role, group in groupby(pieces, lambda piece: piece.role):
         if role == "tool":
@@ -315,12 +315,12 @@ def _content(part: Any) -> UserContent:
             raise TypeError(type(part).__name__)
 
 
-def _spoken(piece: Piece, vendor: str) -> Iterator[Any]:
+def _spoken(piece: ContentPiece, vendor: str) -> Iterator[Any]:
     """The parts of an answer; `provider_name` tells the vendor's model that it may send a signature back."""
     match piece.content:
-        case ModelText() as said:
-            own = _attached(said.provider)
-            yield TextOfModel(said.text, provider_name=vendor, provider_details=own)
+        case ModelText(text=text, provider=provider):
+            own = _attached(provider)
+            yield TextOfModel(text, provider_name=vendor, provider_details=own)
         case Call() as call:
             arguments = call.provider.get("arguments", call.input)
             own = _attached(call.provider)

@@ -22,7 +22,7 @@ from timeline.integrations._conversation import (
     lacking,
     timeline_for,
 )
-from timeline.integrations._pieces import Piece, pieces_of
+from timeline.integrations._pieces import ContentPiece, pieces_of
 
 try:
     from strands.agent.conversation_manager import ConversationManager
@@ -80,7 +80,7 @@ class TimelineConversationManager(ConversationManager):
     def _begin(self, event: AgentInitializedEvent) -> None:
         model = event.agent.model
         event.agent.model = copy(model)
-        vars(event.agent.model)["stream"] = _Asking(model, self).stream
+        vars(event.agent.model)["stream"] = _TimelineModel(model, self).stream
 
     async def _end(self, event: AfterInvocationEvent) -> None:
         if self._conversation.after is not None:
@@ -107,7 +107,7 @@ class TimelineConversationManager(ConversationManager):
 
 
 @attrs.frozen
-class _Asking:
+class _TimelineModel:
     """A model that is asked with the timeline's requests."""
 
     model: Model
@@ -234,13 +234,12 @@ def messages_of(rendered: Rendered) -> list[Any]:
     return messages
 
 
-def _content(piece: Piece) -> Iterator[Json]:
+def _content(piece: ContentPiece) -> Iterator[Json]:
     match piece.content:
         case ModelText(text=text):
             yield {"text": text}
         case Call() as call:
-            known = {"toolUseId": call.call_id, "name": call.name, "input": call.input}
-            yield {"toolUse": known}
+            yield {"toolUse": {"toolUseId": call.call_id, "name": call.name, "input": call.input}}
         case Result() as result:
             inner = [_part(part) for part in result.parts]
             status = "error" if result.is_error else "success"

@@ -67,13 +67,13 @@ class Compacted:
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
 def _before(hooks: Iterable[BeforeCompaction]) -> tuple[BeforeCompaction, ...]:
-    found: tuple[BeforeCompaction, ...] = listed(hooks)
-    return found
+    values: tuple[BeforeCompaction, ...] = listed(hooks)
+    return values
 
 
 def _after(hooks: Iterable[AfterCompaction]) -> tuple[AfterCompaction, ...]:
-    found: tuple[AfterCompaction, ...] = listed(hooks)
-    return found
+    values: tuple[AfterCompaction, ...] = listed(hooks)
+    return values
 
 
 def listed(hooks: Any) -> Any:

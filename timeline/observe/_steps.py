@@ -205,7 +205,7 @@ COMPLETED: Final = "completed"
 
 
 @attrs.frozen
-class Row:
+class QualityMark:
     """One quality signal at one place in the log."""
 
     signal: Signal
@@ -221,7 +221,7 @@ class Row:
 class Quality:
     """All quality signals of a log, in the order of the log."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[QualityMark, ...] = ()
     compactions: int = 0
 
     @property
@@ -270,7 +270,7 @@ def quality_of(events: Iterable[Recorded]) -> Quality:
 
     log = _checked(events)
     rows = (
-        Row(cast("Signal", signal), version, TurnId(turn), detail)
+        QualityMark(cast("Signal", signal), version, TurnId(turn), detail)
         for signal, version, turn, detail in quality_rows(log)
     )
     compactions = sum(isinstance(event, RangeCompacted) for _, event in log)

@@ -66,7 +66,7 @@ _MEASURED: Final = (
 
 
 @attrs.frozen
-class Span:
+class SafeSpan:
     """A span of a tracer, or none; without one it does nothing."""
 
     _span: "TracedSpan | None" = None
@@ -76,11 +76,11 @@ class Span:
     def set_attributes(self, attributes: Attributes) -> None:
         """Add attributes."""
         self.attributes.update(attributes)
-        _told(self._span, "set_attributes", attributes)
+        _attempt(self._span, "set_attributes", attributes)
 
     def add_event(self, name: str, attributes: Attributes) -> None:
         """Add an event, which happens now."""
-        _told(self._span, "add_event", name, attributes)
+        _attempt(self._span, "add_event", name, attributes)
 
     def fail(self, kind: str, message: str = "") -> None:
         """Mark the span as failed; `kind` is the class of the error, or a short name for it."""
@@ -88,10 +88,10 @@ class Span:
         if self._span is not None:
             from opentelemetry.trace import StatusCode
 
-            _told(self._span, "set_status", StatusCode.ERROR, message or None)
+            _attempt(self._span, "set_status", StatusCode.ERROR, message or None)
 
 
-def _told(whom: object, method: str, *args: Any, **named: Any) -> Any:
+def _attempt(whom: object, method: str, *args: Any, **named: Any) -> Any:
     """What a method of a tracer, a meter, or what they made returns; None: it has raised something, or there is none."""
     if whom is None:
         return None
@@ -122,8 +122,8 @@ class Traces:
     )
 
     def __attrs_post_init__(self) -> None:
-        for name, given in (("tracer", self.tracer), ("meter", self.meter)):
-            if given is not None and find_spec("opentelemetry") is None:
+        for name, value in (("tracer", self.tracer), ("meter", self.meter)):
+            if value is not None and find_spec("opentelemetry") is None:
                 raise MisuseError(
                     f"{name}= needs the package opentelemetry-api: pip install 'foldline[opentelemetry]'"
                 )
@@ -135,15 +135,15 @@ class Traces:
 
     def span(
         self, name: str, attributes: Attributes | None = None, kind: Kind = "INTERNAL"
-    ) -> AbstractContextManager[Span]:
+    ) -> AbstractContextManager[SafeSpan]:
         """A span, which is the current one until it ends; an exception inside it becomes its error. If its attributes
         name an operation of the conventions, its duration is measured."""
         if not self.are_on:
-            return nullcontext(Span())
+            return nullcontext(SafeSpan())
         return self._measured(name, attributes or {}, kind)
 
     @contextmanager
-    def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+    def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
         begin = self.timer()
         with self._span(name, attributes, kind) as span:
             try:
@@ -156,9 +156,9 @@ class Traces:
                     self._measures.lasted(self.timer() - begin, span.attributes)
 
     @contextmanager
-    def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+    def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
         if self.tracer is None:
-            yield Span(attributes=attributes)
+            yield SafeSpan(attributes=attributes)
             return
         from opentelemetry.context import attach, detach
         from opentelemetry.trace import SpanKind, set_span_in_context
@@ -168,31 +168,31 @@ class Traces:
             "session.id": self.timeline,  # some back ends group spans by this
             **attributes,
         }
-        started: TracedSpan | None = _told(
+        started: TracedSpan | None = _attempt(
             self.tracer, "start_span", name, kind=SpanKind[kind], attributes=about
         )
         token = None if started is None else attach(set_span_in_context(started))
         try:
-            yield Span(started, about)
+            yield SafeSpan(started, about)
         finally:
             if token is not None:
                 detach(token)
-            _told(started, "end")
+            _attempt(started, "end")
 
-    def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
+    def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[SafeSpan]:
         """The span of a call of a store with this number of events."""
         about = {"foldline.store": type(store).__name__, "foldline.events": events}
         return self.span(f"foldline.{name}", about)
 
     def chat(
-        self, model: str, provider: str, asked: Attributes | None = None
-    ) -> AbstractContextManager[Span]:
+        self, model: str, provider: str, more: Attributes | None = None
+    ) -> AbstractContextManager[SafeSpan]:
         """The span of one call of a model; `provider` by its name in the conventions. Without a model, none was
         called."""
         if not model:
-            return nullcontext(Span())
+            return nullcontext(SafeSpan())
         operation = "generate_content" if provider.startswith("gcp.") else "chat"
-        about = {_OPERATION: operation, _PROVIDER: provider, _MODEL: model, **(asked or {})}
+        about = {_OPERATION: operation, _PROVIDER: provider, _MODEL: model, **(more or {})}
         return self.span(f"{operation} {model}", about, "CLIENT")
 
     @property
@@ -212,7 +212,7 @@ class Traces:
                     event.output or event.response
                 ):  # it was answered, not only counted
                     about = self.about | ({_ANSWERED_BY: event.model} if event.model else {})
-                    cost = _told(self, "price", event)
+                    cost = _attempt(self, "price", event)
                     self._measures.used(event.input, event.output, cost, about)
                 case RangeCompacted():
                     freed = event.tokens_before - event.tokens_after
@@ -256,10 +256,10 @@ class Measures:
         def histogram(name: str, unit: str, buckets: tuple[float, ...], what: str) -> Any:
             options = {"unit": unit, "description": what}
             advice = {"explicit_bucket_boundaries_advisory": buckets}
-            return _told(meter, "create_histogram", name, **options, **advice)
+            return _attempt(meter, "create_histogram", name, **options, **advice)
 
         def counter(name: str, unit: str, what: str) -> Any:
-            return _told(meter, "create_counter", name, unit=unit, description=what)
+            return _attempt(meter, "create_counter", name, unit=unit, description=what)
 
         return cls(
             histogram(
@@ -283,26 +283,26 @@ class Measures:
     def lasted(self, seconds: float, attributes: Attributes) -> None:
         """An operation with these attributes has ended."""
         about = {name: attributes[name] for name in _MEASURED if name in attributes}
-        _told(self._duration, "record", seconds, about)
+        _attempt(self._duration, "record", seconds, about)
 
     def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
         """Calls of a model have read and written tokens."""
         operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
         for kind, tokens in (("input", read), ("output", written)):
             more = {_OPERATION: operation, "gen_ai.token.type": kind}
-            _told(self._tokens, "record", tokens, about | more)
+            _attempt(self._tokens, "record", tokens, about | more)
         if cost is not None:
-            _told(self._cost, "add", cost, about)
+            _attempt(self._cost, "add", cost, about)
 
     def compacted(self, freed: int, about: Attributes) -> None:
         """A compaction has made the prompt shorter by so many tokens."""
-        _told(self._compactions, "add", 1, about)
-        _told(self._folded, "add", max(freed, 0), about)
+        _attempt(self._compactions, "add", 1, about)
+        _attempt(self._folded, "add", max(freed, 0), about)
 
 
 # Attributes.
 
-_ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+_REQUEST_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "gen_ai.request.max_tokens": ("max_tokens", "max_output_tokens", "max_completion_tokens"),
     "gen_ai.request.temperature": ("temperature",),
     "gen_ai.request.top_p": ("top_p",),
@@ -321,17 +321,17 @@ _API_TYPES: Final = {"openai.responses": "responses", "openai.chat": "chat_compl
 def request_attributes(arguments: Json, api: str, *, is_streamed: bool) -> Attributes:
     """The attributes for the arguments of a client's call; `api` as in `Provider.name`."""
     config = arguments.get("config")
-    given = arguments | (cast("Json", config) if isinstance(config, dict) else {})
-    flat = {_snake(name): value for name, value in given.items()}
-    asked = {
+    options = arguments | (cast("Json", config) if isinstance(config, dict) else {})
+    flat = {_snake(name): value for name, value in options.items()}
+    attributes = {
         attribute: flat[name]
-        for attribute, names in _ASKED.items()
+        for attribute, names in _REQUEST_FIELDS.items()
         for name in names
         if _is_plain(flat.get(name)) and (api in _API_TYPES or not attribute.startswith("openai"))
     }
     if api in _API_TYPES:
-        asked["openai.api.type"] = _API_TYPES[api]
-    return asked | ({"gen_ai.request.stream": True} if is_streamed else {})
+        attributes["openai.api.type"] = _API_TYPES[api]
+    return attributes | ({"gen_ai.request.stream": True} if is_streamed else {})
 
 
 def _is_plain(value: object) -> bool:

@@ -21,12 +21,12 @@ from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
-from timeline._arguments import Given, checked_prompt, is_kind
+from timeline._arguments import AnyPart, checked_prompt, is_kind
 from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
-    Span,
+    SafeSpan,
     compacted_attributes,
     request_attributes,
     response_attributes,
@@ -66,7 +66,7 @@ class ReactAgent(AgentSettings[OutputT]):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
+    def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """Append the user's prompt, and run until the model ends its turn.
 
         Raises:
@@ -76,7 +76,7 @@ class ReactAgent(AgentSettings[OutputT]):
         """
         return _last(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> Generator[AgentEvent, None, None]:
+    def run_events(self, prompt: str, *parts: AnyPart) -> Generator[AgentEvent, None, None]:
         """As `run`, but one event after the other as it happens; the last one is the `Outcome`.
 
         The run goes on while the iterator is read. Closing it (or leaving the loop that reads it) interrupts the run as
@@ -246,11 +246,11 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    async def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
+    async def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """See `ReactAgent.run`."""
         return await _alast(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> AsyncGenerator[AgentEvent, None]:
+    def run_events(self, prompt: str, *parts: AnyPart) -> AsyncGenerator[AgentEvent, None]:
         """See `ReactAgent.run_events`. To stop a run, cancel its task or await `aclose()` of the iterator."""
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))
@@ -405,7 +405,7 @@ FAILED_TOOL: Final = "tool_error"
 """The type of a failed tool call's error: the conventions ask for a short name, and the tool's output is content."""
 
 
-def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
+def run_span(timeline: Shell, name: str) -> AbstractContextManager[SafeSpan]:
     """The span of an agent's run; the agent may have a name."""
     about = {
         "gen_ai.operation.name": "invoke_agent",
@@ -415,7 +415,7 @@ def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
     return timeline.traces.span(f"invoke_agent {name}".rstrip(), about)
 
 
-def end_run(span: Span, event: AgentEvent) -> AgentEvent:
+def end_run(span: SafeSpan, event: AgentEvent) -> AgentEvent:
     """Add the result of a run to its span, if the event is its outcome."""
     if isinstance(event, Outcome):
         span.set_attributes(
@@ -427,18 +427,18 @@ def end_run(span: Span, event: AgentEvent) -> AgentEvent:
 
 def chat_span(
     agent: ReactAgent[Any] | AsyncReactAgent[Any], arguments: Json
-) -> AbstractContextManager[Span]:
+) -> AbstractContextManager[SafeSpan]:
     """The span of one call to the model."""
     timeline: Shell = agent.timeline
     if not timeline.traces.are_on:
-        return nullcontext(Span())
+        return nullcontext(SafeSpan())
     api = timeline.settings.provider.name
     about = request_attributes(arguments, api, is_streamed=agent.stream)
     about |= server_attributes(agent.client) | compacted_attributes(timeline.view)
     return timeline.traces.chat(timeline.settings.model.name, timeline.traces.provider, about)
 
 
-def end_chat(span: Span, timeline: Shell, response: Any) -> Any:
+def end_chat(span: SafeSpan, timeline: Shell, response: Any) -> Any:
     """Add the attributes of a response to its span."""
     if timeline.traces.are_on:
         provider = timeline.settings.provider
@@ -447,7 +447,7 @@ def end_chat(span: Span, timeline: Shell, response: Any) -> Any:
     return response
 
 
-def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
+def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[SafeSpan]:
     """The span of one tool call."""
     about = {
         "gen_ai.operation.name": "execute_tool",
@@ -459,7 +459,7 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
     return timeline.traces.span(f"execute_tool {call.name}", about)
 
 
-def end_tool(span: Span, result: ToolDone | Suspension) -> ToolDone | Suspension:
+def end_tool(span: SafeSpan, result: ToolDone | Suspension) -> ToolDone | Suspension:
     """Add the result of a tool call to its span."""
     if isinstance(result, ToolDone) and result.is_error:
         span.fail(FAILED_TOOL)

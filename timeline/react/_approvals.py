@@ -97,8 +97,8 @@ class CallState:
     def decision(self) -> tuple[int, Record] | None:
         """The first decision, which counts."""
         decisions: tuple[Step, ...] = ("approved", "denied")
-        made = [self.steps[step] for step in decisions if step in self.steps]
-        return min(made, key=lambda each: each[0], default=None)
+        records = [self.steps[step] for step in decisions if step in self.steps]
+        return min(records, key=lambda each: each[0], default=None)
 
     @property
     def effective(self) -> ToolCall:
@@ -183,8 +183,8 @@ def edited_notice(state: CallState, new_id: BlockId) -> Iterable[SystemMessage]:
     """The notice to the model that a call runs with other arguments than its own; none if they are the same."""
     call = state.effective
     if call.input != state.call.input:
-        given = msgspec.json.encode(call.input).decode()
-        text = EDITED.format(call.call_id, call.name, given)
+        arguments = msgspec.json.encode(call.input).decode()
+        text = EDITED.format(call.call_id, call.name, arguments)
         yield SystemMessage(id=new_id, turn=call.turn, text=text)
 
 

@@ -151,8 +151,8 @@ AgentEvent: TypeAlias = (
 
 
 def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    found: tuple[Hook, ...] = listed(hooks)
-    return found
+    values: tuple[Hook, ...] = listed(hooks)
+    return values
 
 
 @checked_calls()

@@ -37,7 +37,7 @@ from blocks import (
 from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
-from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
+from timeline._arguments import NUMBER, AnyPart, System, Tools, checked, checked_kind
 from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
@@ -64,7 +64,7 @@ from timeline.react._events import (
     StreamLost,
 )
 from timeline.react._limits import LimitReached, Meter, priced
-from timeline.react._output import MISSING, OutputError, Result, fault_in, has_tried, result_in
+from timeline.react._output import MISSING, OutputError, OutputValue, fault_in, has_tried, result_in
 from timeline.react._settings import AgentSettings, text_in
 from timeline.react._tools import Tool
 
@@ -129,7 +129,7 @@ class WindowExceededError(FoldlineError):
 
 
 @attrs.frozen
-class _Answer:
+class _ModelAnswer:
     rendered: Rendered
     response: Any
     stop: str
@@ -169,7 +169,7 @@ class Loop:
 
     # A run.
 
-    def run(self, prompt: str, *parts: Given) -> Flow[Outcome[Any]]:
+    def run(self, prompt: str, *parts: AnyPart) -> Flow[Outcome[Any]]:
         """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check()
         if self.timeline.open_calls:
@@ -210,7 +210,7 @@ class Loop:
             return is_done(self.timeline.view)
         return self._result() is not None
 
-    def _result(self) -> Result | None:
+    def _result(self) -> OutputValue | None:
         tool = self.settings.result_tool
         return result_in(self.timeline.view, tool) if tool else None
 
@@ -288,7 +288,7 @@ class Loop:
         )
         return stop
 
-    def _ask(self, rendered: Rendered) -> Flow[_Answer]:
+    def _ask(self, rendered: Rendered) -> Flow[_ModelAnswer]:
         """The response to a request; raises the error that makes `with_compaction` compact if the window was exceeded."""
         response = yield from response_to(rendered)
         usage = rendered.provider.usage(response)
@@ -296,7 +296,7 @@ class Loop:
         stop = rendered.provider.stop(response)
         if stop == WINDOW:
             raise WindowExceededError(response, rendered)
-        return _Answer(rendered, response, stop)
+        return _ModelAnswer(rendered, response, stop)
 
     def _report_compaction(self) -> Flow[None]:
         """Report that the prompt was compacted."""
@@ -321,7 +321,7 @@ class Loop:
 
     # After a response.
 
-    def _react(self, answer: _Answer) -> Flow[str]:
+    def _react(self, answer: _ModelAnswer) -> Flow[str]:
         stop = answer.stop
         self._add_text(answer.text)
         runs = bool(open_calls(self.timeline.view)) and stop in _RUN
@@ -423,7 +423,7 @@ class Loop:
         return BlockId(self.timeline.ids())
 
     def decide(
-        self, approval_id: str, step: Step, given: Json | None = None, reason: str = ""
+        self, approval_id: str, step: Step, edit: Json | None = None, reason: str = ""
     ) -> Flow[None]:
         """Record a person's decision about a call, durably.
 
@@ -436,28 +436,28 @@ class Loop:
         for call in open_calls(self.timeline.view):
             tool = self.settings.functions.get(call.name)
             if inner and call.call_id == outer and tool and tool.delegate:
-                yield from tool.delegate.decide(self.timeline, outer, (inner, step, given, reason))
+                yield from tool.delegate.decide(self.timeline, outer, (inner, step, edit, reason))
                 return
         state = self.settings.gate.pending(self.timeline.view, approval_id)
-        if given is not None:
-            self._check_input(state.call, given)
+        if edit is not None:
+            self._check_input(state.call, edit)
         record = Record(
             id=self._new_id(),
             turn=state.call.turn,
             call=state.call.id,
             step=step,
-            input=given,
+            input=edit,
             reason=reason,
         )
         version: int = yield lambda: self.timeline.append(record.block())
         if not decided_first(state, self.timeline.view, version):
             raise AlreadyRecordedError(f"the decision about call {approval_id!r}", version)
 
-    def _check_input(self, call: ToolCall, given: Json) -> None:
+    def _check_input(self, call: ToolCall, arguments: Json) -> None:
         tool = self.settings.functions.get(call.name)
         try:
             if tool is not None:
-                tool.check(given)
+                tool.check(arguments)
         except (ValueError, TypeError) as error:
             raise MisuseError(f"approve(): invalid input for {call.name}: {error}") from error
 

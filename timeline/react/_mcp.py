@@ -44,7 +44,7 @@ _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @attrs.frozen(eq=False)
-class _Connection:
+class _McpConnection:
     """A connected client, in the event loop of its thread."""
 
     loop: Any
@@ -93,7 +93,7 @@ class McpServer:
     """Environment of the command; None: a safe part of this process's own."""
     headers: Mapping[str, str] = attrs.field(factory=dict[str, str], kw_only=True, repr=False)
     """Headers of the requests to the URL, such as `Authorization`."""
-    _connection: _Connection | None = attrs.field(default=None, init=False, repr=False)
+    _connection: _McpConnection | None = attrs.field(default=None, init=False, repr=False)
     _tools: tuple[Tool, ...] | None = attrs.field(default=None, init=False, repr=False)
     _connecting: Any = attrs.field(factory=Lock, init=False, repr=False)
 
@@ -148,13 +148,13 @@ class McpServer:
     def _tool(self, listed: Any) -> Tool:
         asks, hints = self.needs_approval, listed.annotations
 
-        async def call(**given: Any) -> ToolReply:
+        async def call(**arguments: Any) -> ToolReply:
             import asyncio
 
             from mcp import MCPError
 
             connection = await asyncio.to_thread(self._live)
-            work = connection.client.call_tool(listed.name, given)
+            work = connection.client.call_tool(listed.name, arguments)
             try:
                 answer = asyncio.run_coroutine_threadsafe(work, connection.loop)
                 return reply_of(await asyncio.wrap_future(answer))
@@ -182,7 +182,7 @@ class McpServer:
 
     # The connection.
 
-    def _live(self) -> _Connection:
+    def _live(self) -> _McpConnection:
         """The connection; a new one if there is none.
 
         Raises:
@@ -193,10 +193,10 @@ class McpServer:
                 self._connection = self._connected()
             return self._connection
 
-    def _connected(self) -> _Connection:
+    def _connected(self) -> _McpConnection:
         import asyncio
 
-        ready: Future[_Connection] = Future()
+        ready: Future[_McpConnection] = Future()
 
         def pass_on(ended: Future[None]) -> None:
             if not ready.done():
@@ -216,14 +216,14 @@ class McpServer:
         except Exception as error:
             raise MisuseError(f"{server} cannot be used: {_reason(error)}") from error
 
-    async def _serve(self, ready: Future[_Connection]) -> None:
+    async def _serve(self, ready: Future[_McpConnection]) -> None:
         """Connect, and keep the connection until it is told to stop."""
         import asyncio
 
         stop = asyncio.Event()
         async with self._client() as client:
             listed = tuple([tool async for tool in _listed(client)])
-            ready.set_result(_Connection(asyncio.get_running_loop(), client, stop, listed))
+            ready.set_result(_McpConnection(asyncio.get_running_loop(), client, stop, listed))
             await stop.wait()
 
     @asynccontextmanager

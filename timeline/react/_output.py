@@ -55,17 +55,17 @@ def output_tool(kind: Any) -> Tool | None:
 
 
 @attrs.frozen
-class Result:
+class OutputValue:
     """A value that the model gave and the agent accepted."""
 
     value: Any
 
 
-def result_in(view: View, tool: Tool) -> Result | None:
+def result_in(view: View, tool: Tool) -> OutputValue | None:
     """The result that the newest answer gave, unless the user has said something since."""
-    for given, result in _tries(view):
+    for arguments, result in _tries(view):
         if not result.is_error:
-            return Result(tool.check(given)["result"])
+            return OutputValue(tool.check(arguments)["result"])
     return None
 
 

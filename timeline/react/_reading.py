@@ -27,7 +27,7 @@ from blocks import (
 from render import format_summary
 from timeline import AsyncTimeline, Timeline
 from timeline._flow_drivers import Calls, adrive, drive
-from timeline.engine._settings import Settings
+from timeline.engine._settings import TimelineSettings
 from timeline.react._tools import Tool, ToolReply, tool
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Room:
     characters: int = CHARACTERS_MAX
 
     @classmethod
-    def in_prompt(cls, settings: Settings) -> "Room":
+    def in_prompt(cls, settings: TimelineSettings) -> "Room":
         """The room for one result in a prompt with these settings."""
         share = int(CLIP_SHARE * settings.policy.clip_ratio * settings.limit)
         return cls(settings.counter.count, max(share, TOKENS_MIN))

@@ -77,10 +77,12 @@ class Signature:
         description, texts = _docstring(inspect.getdoc(function) or "")
         try:
             hints = get_type_hints(function, include_extras=True)
-            given = inspect.signature(function).parameters.values()
-            hidden = [p.name for p in given if context is not None and hints.get(p.name) is context]
-            shown = [_parameter(p, hints, texts) for p in given if p.name not in hidden]
-            return cls(description=description, context="".join(hidden[:1]), **_read(shown))
+            parameters = inspect.signature(function).parameters.values()
+            hidden = [
+                p.name for p in parameters if context is not None and hints.get(p.name) is context
+            ]
+            visible = [_parameter(p, hints, texts) for p in parameters if p.name not in hidden]
+            return cls(description=description, context="".join(hidden[:1]), **_read(visible))
         except ModuleNotFoundError as error:
             raise MisuseError(
                 f"tool {name}: a parameter uses pydantic's types, and pydantic is not installed: "
@@ -90,7 +92,7 @@ class Signature:
         except (TypeError, NameError, ValueError, RuntimeError) as error:
             raise MisuseError(f"tool {name}: {error}") from error
 
-    def arguments(self, given: Json) -> Json:
+    def arguments(self, raw: Json) -> Json:
         """Keyword arguments of the right types; numbers may be given as text.
 
         Raises:
@@ -100,7 +102,7 @@ class Signature:
         arguments: Json = {}
         for read in self._readers:
             try:
-                arguments |= read(given)
+                arguments |= read(raw)
             except ValueError as error:
                 faults.append(str(error))
         if faults:
@@ -167,7 +169,7 @@ Reader: TypeAlias = tuple[Mapping[str, Json], Json, Callable[[Json], Json]]
 def _by_msgspec(parameters: Sequence[Parameter], others: frozenset[str]) -> Reader:
     """The parameters as fields of a struct. `others` are names that are read elsewhere."""
     fields = [_field(each) for each in parameters]
-    made = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
+    struct = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
     for each in parameters:
         if isinstance(each.default, _PLAIN):
             try:
@@ -179,9 +181,9 @@ def _by_msgspec(parameters: Sequence[Parameter], others: frozenset[str]) -> Read
         kinds, schema_hook=_shape, ref_template="#/$defs/{name}"
     )
 
-    def read(given: Json) -> Json:
-        mine = {name: value for name, value in given.items() if name not in others}
-        checked = _converted(mine, made)
+    def read(raw: Json) -> Json:
+        mine = {name: value for name, value in raw.items() if name not in others}
+        checked = _converted(mine, struct)
         values = ((name, getattr(checked, name)) for name in checked.__struct_fields__)
         return {name: value for name, value in values if value is not msgspec.UNSET}
 
@@ -249,7 +251,7 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
     from pydantic import TypeAdapter, ValidationError
 
     adapters: dict[str, Any] = {each.name: TypeAdapter(each.type) for each in parameters}
-    made, defined = TypeAdapter.json_schemas(
+    schemas, definitions = TypeAdapter.json_schemas(
         [(name, "validation", adapter) for name, adapter in adapters.items()],
         ref_template=_REFERENCE,
     )
@@ -257,12 +259,12 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
         if isinstance(each.default, _PLAIN):
             adapters[each.name].validate_python(each.default)
 
-    def faults(given: Json, arguments: Json) -> Iterator[str]:
+    def faults(raw: Json, arguments: Json) -> Iterator[str]:
         for each in parameters:
             try:
-                if each.name in given:
+                if each.name in raw:
                     # as JSON: a model may be strict, and take a date from a text in JSON only
-                    content = msgspec.json.encode(given[each.name])
+                    content = msgspec.json.encode(raw[each.name])
                     arguments[each.name] = adapters[each.name].validate_json(content)
                 elif each.is_required:
                     yield f"Object missing required field `{each.name}`"
@@ -273,26 +275,26 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
                     path = "".join(f".{key}" for key in (each.name, *fault["loc"]))
                     yield f"{fault['msg']} - at `${path}`"
 
-    def read(given: Json) -> Json:
+    def read(raw: Json) -> Json:
         arguments: Json = {}
-        if wrong := [*faults(given, arguments)]:
+        if wrong := [*faults(raw, arguments)]:
             raise ValueError("; ".join(wrong))
         return arguments
 
-    shapes = {name: schema for (name, _), schema in made.items()}
-    return shapes, defined.get("$defs", {}), read
+    shapes = {name: schema for (name, _), schema in schemas.items()}
+    return shapes, definitions.get("$defs", {}), read
 
 
 # What an application's own functions take.
 
 
-def accepted(function: Function, given: Json) -> Json:
+def accepted(function: Function, arguments: Json) -> Json:
     """The keyword arguments for which a function has parameters."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return given
+        return arguments
     names = {parameter.name for parameter in parameters if parameter.kind in _BY_NAME}
-    return {name: value for name, value in given.items() if name in names}
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def required(function: Function) -> list[str]:

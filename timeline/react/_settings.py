@@ -44,23 +44,23 @@ AnyTool: TypeAlias = "Tool | Function | Mapping[str, Any]"
 """A tool, a plain function, a `SubAgent`, or the definition of one of the provider's own tools."""
 
 
-def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
-        raise MisuseError(f"tools must be a list of tools, not {in_words(given)}")
-    return tuple(_tool(item) for item in given)
+def _tools(tools: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
+    if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise MisuseError(f"tools must be a list of tools, not {in_words(tools)}")
+    return tuple(_tool(item) for item in tools)
 
 
-def _tool(given: Any) -> Tool | Mapping[str, Any]:
-    delegated: object = getattr(given, "as_tool", None)
+def _tool(tool: Any) -> Tool | Mapping[str, Any]:
+    delegated: object = getattr(tool, "as_tool", None)
     if callable(delegated):
         return cast("Tool", delegated())
-    if isinstance(given, Tool) or callable(given):
-        return as_tool(given)
-    if not isinstance(given, Mapping):
+    if isinstance(tool, Tool) or callable(tool):
+        return as_tool(tool)
+    if not isinstance(tool, Mapping):
         raise MisuseError(
-            f"a tool must be a Tool, a function or a definition (a dict), not {in_words(given)}"
+            f"a tool must be a Tool, a function or a definition (a dict), not {in_words(tool)}"
         )
-    return cast("Mapping[str, Any]", given)
+    return cast("Mapping[str, Any]", tool)
 
 
 @attrs.frozen(kw_only=True)

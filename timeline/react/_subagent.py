@@ -55,8 +55,8 @@ class SubAgent(AgentSettings[Any]):
             runs = self._arun if isinstance(context.timeline, AsyncTimeline) else self._run
             return runs(task, context)
 
-        made = tool(name=self.name, description=self.description, idempotent=True)(run)
-        return attrs.evolve(made, delegate=self)
+        base = tool(name=self.name, description=self.description, idempotent=True)(run)
+        return attrs.evolve(base, delegate=self)
 
     def _run(self, task: str, context: RunContext) -> ToolReply | Suspension:
         with (

@@ -67,8 +67,8 @@ TIMED_OUT: Final = (
 )
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Declared(TypedDict, total=False):
@@ -181,12 +181,12 @@ class Tool:
                 f"({', '.join(parameters) or 'it has none'})"
             )
 
-    def must_ask(self, given: Json) -> bool:
+    def must_ask(self, raw: Json) -> bool:
         """Whether a call with this input waits for a person. Input that is not valid does not wait: it is refused."""
         if isinstance(self.needs_approval, bool):
             return self.needs_approval
         try:
-            arguments = self.check(given)
+            arguments = self.check(raw)
         except (ValueError, TypeError):
             return False
         try:
@@ -233,35 +233,35 @@ def tool(
             "description": signature.description,
             **declared,
         }
-        made = Tool(
+        result = Tool(
             **facts,
             input_schema=signature.schema,
             call=function,
             check=signature.arguments,
             context=signature.context,
         )
-        _check_needs(made, "capture", made.capture)
-        _check_needs(made, "needs_approval", made.needs_approval)
-        return made
+        _check_needs(result, "capture", result.capture)
+        _check_needs(result, "needs_approval", result.needs_approval)
+        return result
 
     return make if function is None else make(function)
 
 
-def _check_needs(made: Tool, name: str, function: object) -> None:
+def _check_needs(owner: Tool, name: str, function: object) -> None:
     """Refuse a function about calls that needs what the calls do not have."""
-    parameters = made.input_schema.get("properties", {})
+    parameters = owner.input_schema.get("properties", {})
     needs = required(function) if callable(function) else []
     missing = [each for each in needs if each not in parameters]
     if missing:
         raise MisuseError(
-            f"tool {made.name}: its {name} needs {', '.join(missing)}, "
+            f"tool {owner.name}: its {name} needs {', '.join(missing)}, "
             f"which is not a parameter of the tool ({', '.join(parameters) or 'it has none'})"
         )
 
 
-def as_tool(given: Tool | Function) -> Tool:
+def as_tool(value: Tool | Function) -> Tool:
     """The tool itself, or a tool made from a plain function."""
-    return given if isinstance(given, Tool) else tool(given)
+    return value if isinstance(value, Tool) else tool(value)
 
 
 def file_state(path: str | os.PathLike[str]) -> Determinism:
@@ -291,7 +291,7 @@ class GivenUpError(Exception):
 
 
 @attrs.frozen
-class _Run:
+class _ToolRun:
     """What the flow of a call yields: a tool or `capture` function to be run."""
 
     function: Function
@@ -325,13 +325,13 @@ class Caller:
 
     def _flow(
         self, call: ToolCall, context: RunContext | None
-    ) -> Generator[_Run, Any, ToolDone | Suspension]:
+    ) -> Generator[_ToolRun, Any, ToolDone | Suspension]:
         started, mark = self.clock(), None
         try:
             tool, arguments = self._prepare(call)
             mark = yield from self._current(call)
             own = {tool.context: context} if tool.context else {}
-            answer = yield _Run(tool.call, {**arguments, **own}, tool.timeout)
+            answer = yield _ToolRun(tool.call, {**arguments, **own}, tool.timeout)
             if isinstance(answer, Suspension):
                 return answer
             reply = _reply(answer)
@@ -342,13 +342,13 @@ class Caller:
         refusal = _too_large(result)
         return self._result(call, _failed(call, refusal), started, None) if refusal else result
 
-    def _current(self, call: ToolCall) -> Generator[_Run, Any, Determinism | None]:
+    def _current(self, call: ToolCall) -> Generator[_ToolRun, Any, Determinism | None]:
         tool = self.tools.get(call.name)
         if tool is None or tool.capture is None:
             return None
         try:
             arguments = accepted(tool.capture, tool.check(call.input))
-            return _mark((yield _Run(tool.capture, arguments)))
+            return _mark((yield _ToolRun(tool.capture, arguments)))
         except Exception:
             log.warning("the capture of tool %s failed", call.name, exc_info=True)
             return Determinism()
@@ -394,14 +394,14 @@ def withheld(result: ToolDone) -> ToolDone:
     return ToolDone(call=result.call, output=refusal, is_error=True, envelope=envelope)
 
 
-def _perform(run: _Run) -> object:
+def _perform(run: _ToolRun) -> object:
     if inspect.iscoroutinefunction(run.function):
         return _awaited(_within(run.timeout, run.function(**run.arguments)))
     answer = run.function(**run.arguments) if run.timeout is None else _in_time(run, run.timeout)
     return _awaited(answer) if inspect.iscoroutine(answer) else answer
 
 
-def _in_time(run: _Run, seconds: float) -> object:
+def _in_time(run: _ToolRun, seconds: float) -> object:
     work = in_thread(lambda: run.function(**run.arguments), "foldline-tool")
     try:
         return work.result(seconds)
@@ -412,7 +412,7 @@ def _in_time(run: _Run, seconds: float) -> object:
         raise GivenUpError(TIMED_OUT.format(seconds)) from None
 
 
-async def _aperform(run: _Run) -> object:
+async def _aperform(run: _ToolRun) -> object:
     import asyncio  # here, as in `timeline._flow_drivers`
 
     async def called() -> object:

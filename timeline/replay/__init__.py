@@ -13,7 +13,7 @@ from timeline.replay._coverage import STATES as STATES
 from timeline.replay._coverage import VISIBLE as VISIBLE
 from timeline.replay._coverage import Lives as Lives
 from timeline.replay._coverage import places as places
-from timeline.replay._output import Sent as Sent
+from timeline.replay._output import DumpRecord as DumpRecord
 from timeline.replay._output import atomic_write as atomic_write
 from timeline.replay._output import dump_to as dump_to
 from timeline.replay._output import reserve_store as reserve_store

@@ -57,8 +57,8 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
 
 
 def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
-    kept = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
-    shares: dict[str, Any] = {name: _mean(each[name] for each in kept) for name in MEASURES}
+    rows = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
+    shares: dict[str, Any] = {name: _mean(each[name] for each in rows) for name in MEASURES}
     return Means(
         policy=policy,
         sessions=len(results),

@@ -120,7 +120,7 @@ class HandoverMeter:
 
 
 @attrs.define
-class Meter:
+class MemoryMeter:
     """Measures what the requests of one session still had: for recall, and for a handover."""
 
     recalls: RecallMeter

@@ -14,7 +14,7 @@ from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named, priced_model
 from timeline.billing import kept_in
-from timeline.engine import Settings
+from timeline.engine import TimelineSettings
 from timeline.tokens import counter_for
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
@@ -87,8 +87,8 @@ class ReplayOptions:
         """The most tokens of a prompt: the given number, what the log says, or what the model has."""
         if self.window is not None:
             return self.window
-        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
-        return (0 if self.model else session.window) or Settings.of(chosen).limit
+        settings: Options = {"model": self.model_for(session), "policy": self.policy_given()}
+        return (0 if self.model else session.window) or TimelineSettings.of(settings).limit
 
     def kept_for(self, session: Session) -> float:
         """The seconds for which the session's provider kept its prompts, by its usage; 0: as the policy says, which counts

@@ -20,7 +20,7 @@ from timeline.billing import SummaryCall
 
 
 @attrs.frozen(kw_only=True)
-class Sent:
+class DumpRecord:
     """One request, as it is written to the dump."""
 
     call: int
@@ -33,7 +33,7 @@ class Sent:
     """The milliseconds that the engine needed for the request."""
 
 
-Dump: TypeAlias = Callable[[Sent], None]
+Dump: TypeAlias = Callable[[DumpRecord], None]
 """Called with each request that was sent."""
 
 
@@ -42,7 +42,7 @@ def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which is created or replaced when the dump is complete."""
     with atomic_write(path) as file:
 
-        def dump(sent: Sent) -> None:
+        def dump(sent: DumpRecord) -> None:
             line = {
                 "call": sent.call,
                 "ts": sent.ts,

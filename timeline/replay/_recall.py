@@ -159,14 +159,14 @@ def recall_of(needs: Needs, text: str) -> CallRecall:
     """The shares of what a response needed that a request with this text has."""
     far = [need.name in text for need in needs.far]
     # Without the name, its surroundings do not count.
-    named = list(zip(needs.far, far, strict=True))
+    pairs = list(zip(needs.far, far, strict=True))
     return CallRecall(
         near=_share([need.name in text for need in needs.near]),
         far=_share(far),
-        far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
-        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in named]),
+        far_context=_share([is_there and _any(need.lines, text) for need, is_there in pairs]),
+        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in pairs]),
         quotes=_share([line in text for line in needs.quotes]),
-        surroundings=_share([is_there and share_around(need, text) for need, is_there in named]),
+        surroundings=_share([is_there and share_around(need, text) for need, is_there in pairs]),
         rules=_share([rule in text for rule in needs.rules]),
     )
 
@@ -198,8 +198,8 @@ def mean(shares: Iterable[float | None]) -> float | None:
 def needs_of(session: Session) -> tuple[Needs, ...]:
     """What each call of the session needed."""
     wanted = {line for item in session.calls for line in _lines_written(item.blocks)}
-    past = _Past(wanted=frozenset(wanted))  # no other line need be remembered
-    calls: list[_Call] = []
+    past = _PastTexts(wanted=frozenset(wanted))  # no other line need be remembered
+    calls: list[_Repetition] = []
     for item in session.items:
         if isinstance(item, Responded):
             calls.append(past.call(item.blocks))
@@ -220,7 +220,7 @@ class _Use:
 
 
 @attrs.frozen
-class _Call:
+class _Repetition:
     """What a response wrote again, with the state of the past at that time."""
 
     uses: tuple[_Use, ...]
@@ -230,7 +230,7 @@ class _Call:
 
 
 @attrs.define(kw_only=True)
-class _Past:
+class _PastTexts:
     """The texts of a session so far, and the places of names and wanted lines in them."""
 
     wanted: frozenset[str]
@@ -259,7 +259,7 @@ class _Past:
             rule = block.text[:RULE_CHARACTERS].strip()
             self.rules += [rule] if rule else []
 
-    def call(self, response: Sequence[Block]) -> _Call:
+    def call(self, response: Sequence[Block]) -> _Repetition:
         """Which names and lines of the past a response writes again."""
         lines = sorted(_lines_written(response) & self.lines.keys())
         last = {line: self.lines[line] for line in lines}
@@ -268,9 +268,9 @@ class _Past:
         for name in sorted(written & self.places.keys()):
             places = self.places[name]
             uses.append(_Use(name, len(places), self.calls[places[-1]]))
-        return _Call(tuple(uses), last, tuple(self.rules))
+        return _Repetition(tuple(uses), last, tuple(self.rules))
 
-    def needs(self, number: int, call: _Call) -> Needs:
+    def needs(self, number: int, call: _Repetition) -> Needs:
         """The names and lines that a call wrote again, without those that are common in the session."""
         common = TRIVIAL_SHARE * len(self.texts)
         far = number - NEAR_CALLS

@@ -49,13 +49,13 @@ from timeline.billing import (
     recorded_bill,
     unlogged_in,
 )
-from timeline.engine import Settings, counted
+from timeline.engine import TimelineSettings, counted
 from timeline.replay._coverage import Coverage, coverage
-from timeline.replay._handover import Handover, Meter
+from timeline.replay._handover import Handover, MemoryMeter
 from timeline.replay._options import ReplayOptions, smaller_windows
-from timeline.replay._output import Dump, Sent, reserve_store
+from timeline.replay._output import Dump, DumpRecord, reserve_store
 from timeline.replay._recall import Recall
-from timeline.replay._summarizers import RecordingSummarizer, StandIn
+from timeline.replay._summarizers import RecordingSummarizer, SilentSummarizer
 from timeline.tokens import counter_for
 
 CHECK_EVERY_CALLS = 50
@@ -321,8 +321,8 @@ class Replay:
     """Tokens and dollars of sending everything, for each call."""
     reference: RunningBill
     """The bill for sending everything."""
-    memory: Meter
-    writer: StandIn | RecordingSummarizer | None = None
+    memory: MemoryMeter
+    writer: SilentSummarizer | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
     guess: str = ""
@@ -361,12 +361,12 @@ class Replay:
             store=store,
             replayed=replayed,
             bill=RunningBill(
-                model=reference.model, flattener=reference.flattener, kept=reference.kept
+                model=reference.model, flattener=reference.flattener, ttl_min=reference.ttl_min
             ),
             lasting=PromptCache.of(reference.model),
             full=full,
             reference=reference,
-            memory=Meter.of(session),
+            memory=MemoryMeter.of(session),
             writer=writer,
             dump=dump,
             guess=options.guess_for(session),
@@ -417,7 +417,7 @@ class Replay:
         reason = rendered.cannot_fit
         self.cannot_fit += reason is not None and reason.reason == "over_limit"
         if self.dump:
-            self.dump(Sent(call=call, ts=at, rendered=rendered, summaries=summaries, ms=ms))
+            self.dump(DumpRecord(call=call, ts=at, rendered=rendered, summaries=summaries, ms=ms))
 
     def check(self) -> None:
         """Check that every block is accounted for and that the log, read back, gives the same view."""
@@ -481,12 +481,12 @@ def _marked(request: CacheRequest) -> CacheRequest:
     return request if request.marks else attrs.evolve(request, marks=[(last, 1)], whole=last)
 
 
-def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
+def _writer(options: ReplayOptions) -> SilentSummarizer | RecordingSummarizer | None:
     match options.summarizer:
         case "extractive":
             return None
         case "stand-in":
-            return StandIn()
+            return SilentSummarizer()
         case "anthropic":
             return RecordingSummarizer.at(options.base_url)
         case writer:
@@ -524,7 +524,7 @@ class ReplayTimeline:
     """A timeline, its clock, and the system prompt and tools of its requests."""
 
     timeline: Timeline
-    settings: Settings
+    settings: TimelineSettings
     system: System
     tools: Tools
     clock: Clock
@@ -536,18 +536,18 @@ class ReplayTimeline:
         """Create a timeline in `store`; `extra` overrides `options`."""
         clock, policy = Clock(), options.policy_for_replay()
         ttl_seconds = max(policy.ttl_seconds, options.kept_for(session))
-        chosen: Options = {
+        settings: Options = {
             "model": options.model_for(session),
             "policy": attrs.evolve(policy, ttl_seconds=ttl_seconds),
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
         if options.window is not None or session.window:
-            chosen["window"] = options.limit_for(session)
-        chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
+            settings["window"] = options.limit_for(session)
+        settings |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
-            timeline=Timeline.open(options.name or session.name, **chosen),
-            settings=Settings.of(chosen),
+            timeline=Timeline.open(options.name or session.name, **settings),
+            settings=TimelineSettings.of(settings),
             system=options.system_for(session),
             tools=options.tools_for(session),
             clock=clock,
@@ -586,7 +586,7 @@ class FullHistory:
         if bill is None:
             model = options.model_for(session)
             flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-            bill = RunningBill(model=model, flattener=flattener, kept=options.kept_for(session))
+            bill = RunningBill(model=model, flattener=flattener, ttl_min=options.kept_for(session))
         replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )

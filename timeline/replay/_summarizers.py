@@ -1,6 +1,6 @@
 """Summarisers for replays, which record what their calls of a model read and wrote, or would have.
 
-`StandIn` calls no model: it prices a policy with a model without calling one.  Its simulated call extends the
+`SilentSummarizer` calls no model: it prices a policy with a model without calling one.  Its simulated call extends the
 live prompt: it sends the previous request followed by an instruction, and reads the part that is still cached.
 """
 
@@ -32,7 +32,7 @@ class Counting:
 
 
 @attrs.define
-class StandIn(Counting):
+class SilentSummarizer(Counting):
     """Writes nothing, but counts calls whose answers are as long as they may be."""
 
     _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)

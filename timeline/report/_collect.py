@@ -52,7 +52,7 @@ from render import (
 )
 from timeline._arguments import System, Tools
 from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
-from timeline.engine import Settings, taken_back, without_hidden
+from timeline.engine import TimelineSettings, taken_back, without_hidden
 from timeline.replay import CARRIED, STATES, VISIBLE, Lives
 from timeline.report._description import beginning
 from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
@@ -69,7 +69,7 @@ TEXT_MAX: Final = 200_000
 class Prompting:
     """The settings, system prompt and tools with which the requests of a log are rendered."""
 
-    settings: Settings
+    settings: TimelineSettings
     system: System = None
     tools: Tools = None
     counter: str = "model"
@@ -89,8 +89,8 @@ class Collector:
     """Tokens and dollars of sending everything, for the first calls, if already known."""
     recorded: Sequence[UsageRecorded | None] = attrs.field(default=(), kw_only=True)
     """Of a replay: the usage of each call in the recording."""
-    calls: "list[Call]" = attrs.field(factory=list["Call"], init=False)
-    blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
+    calls: "list[CallFigures]" = attrs.field(factory=list["CallFigures"], init=False)
+    blocks: "list[_ReportRow]" = attrs.field(factory=list["_ReportRow"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
     usage: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
     """All that was reported, of calls outside the conversation, too."""
@@ -107,7 +107,7 @@ class Collector:
     _everything: "Everything" = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
-    _asked: dict[CallId, ToolCall] = attrs.field(factory=dict[CallId, ToolCall], init=False)
+    _tool_calls: dict[CallId, ToolCall] = attrs.field(factory=dict[CallId, ToolCall], init=False)
     _awaited: bool = attrs.field(default=False, init=False)
     """Whether a rendered request has no answer yet."""
     _answering: str | None = attrs.field(default=None, init=False)
@@ -162,14 +162,14 @@ class Collector:
         self._whole.add(version, event)
         call = self._call_of(block)
         part, file = belonging(block, call)
-        self.blocks.append(_Row(version, event.at, block, path, len(self.calls), part, file))
+        self.blocks.append(_ReportRow(version, event.at, block, path, len(self.calls), part, file))
 
     def _call_of(self, block: Block) -> ToolCall | None:
         """The tool call that a block is, or whose result it is."""
         if isinstance(block, ToolCall):
-            self._asked[block.call_id] = block
+            self._tool_calls[block.call_id] = block
             return block
-        return self._asked.get(block.call_id) if isinstance(block, ToolResult) else None
+        return self._tool_calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
@@ -183,7 +183,7 @@ class Collector:
             tokens = round(event.tokens * account.ratio + account.prefix)
         full = self._full(number, at, rendered)
         self.calls.append(
-            Call(
+            CallFigures(
                 at=at,
                 shown=event.shown if event else view.version,
                 tokens=tokens,
@@ -367,7 +367,7 @@ class Collector:
 
 
 @attrs.frozen
-class _Row:
+class _ReportRow:
     """One block in a report."""
 
     version: int
@@ -394,7 +394,7 @@ MILLION: Final = 1_000_000
 
 
 @attrs.frozen(kw_only=True)
-class Call:
+class CallFigures:
     """One request with its tokens, cost and usage."""
 
     at: float
@@ -476,7 +476,7 @@ class Everything:
         return rates.cost(0, read, {ttl: tokens - read}) / MILLION
 
 
-def columns(calls: Sequence[Call]) -> dict[str, list[Any]]:
+def columns(calls: Sequence[CallFigures]) -> dict[str, list[Any]]:
     """The calls in the page's format: a list for each field."""
     plain = ("at", "shown", "tokens", "full", "decisions")
     cached = {"read": "cache_read", "write": "cache_write", "uncached": "uncached"}
@@ -520,11 +520,11 @@ class Whole:
     def by_version(self) -> dict[int, int]:
         """The tokens of each block by version, before calibration."""
         self._catch_up()
-        encoder, found = self.context.encoder, dict[int, int]()
+        encoder, tokens = self.context.encoder, dict[int, int]()
         for group in self._view.groups:
             for spot in encoder.shown(group).spots:
-                found[spot.version] = found.get(spot.version, 0) + spot.tokens
-        return found
+                tokens[spot.version] = tokens.get(spot.version, 0) + spot.tokens
+        return tokens
 
     def _catch_up(self) -> None:
         if self._waiting:
@@ -575,13 +575,13 @@ CONFIDENTIAL: Final = "[confidential]"
 def shareable(log: Sequence[Recorded]) -> Sequence[Recorded]:
     """The log without blocks hidden on request and without confidential results, which a store in memory may
     hold, and without quotations of them. The same object if there is nothing to remove."""
-    shown = without_hidden(log)
+    visible = without_hidden(log)
     secret = {
         event.block.id: CONFIDENTIAL
-        for _, event in shown
+        for _, event in visible
         if isinstance(event, BlockAppended) and _is_open_secret(event)
     }
-    return taken_back(shown, secret, secret)
+    return taken_back(visible, secret, secret)
 
 
 def changes_what_is_shared(event: Event) -> bool:

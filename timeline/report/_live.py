@@ -87,27 +87,27 @@ def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Look
     """A context manager factory that gives the store for one read."""
     if isinstance(store, EventStore):
         return lambda: nullcontext(store)
-    return _Opening(locate_store(store) if isinstance(store, str | PathLike) else store)
+    return _StoreOpener(locate_store(store) if isinstance(store, str | PathLike) else store)
 
 
 @attrs.define
-class _Opening:
+class _StoreOpener:
     """Opens a store for each read, so that a writer can use it; a store on a server stays open."""
 
     location: StoreLocation
-    _kept: EventStore | None = attrs.field(default=None, init=False)
+    _remote: EventStore | None = attrs.field(default=None, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     """Lets one reader at a time open the file."""
 
     @contextmanager
     def __call__(self) -> Generator[EventStore]:
         with self._lock, ExitStack() as opened:
-            store = self._kept or opened.enter_context(look(self.location))[0]
+            store = self._remote or opened.enter_context(look(self.location))[0]
             # An exclusive store, or a copy of one that is locked.
             if not store.is_remote:
                 yield store
                 return
-            self._kept = store
+            self._remote = store
             opened.pop_all()
         yield store
 
@@ -173,9 +173,9 @@ class _Served:
         state, quiet = "", 0
         try:
             while True:
-                begun = time.monotonic()
+                start = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
-                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - begun))
+                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - start))
                 if now != state:
                     state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()

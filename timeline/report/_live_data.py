@@ -34,8 +34,8 @@ NO_WINDOW: Final = (
 
 def model_in(log: list[Recorded]) -> str:
     """The latest model in the log that is in the table of models; empty if there is none."""
-    named = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
-    return next((name for name in named if name and model_named(name).known), "")
+    models = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
+    return next((name for name in models if name and model_named(name).known), "")
 
 
 @attrs.frozen(kw_only=True)
@@ -116,10 +116,10 @@ class Look:
         """Collect again from the beginning, so that blocks hidden since are left out."""
         log = [*store.log(self.name)]
         self.epoch += 1
-        shown = log if self.showing.hidden else shareable(log)
-        self._withheld = shown is not log
+        visible = log if self.showing.hidden else shareable(log)
+        self._withheld = visible is not log
         collector = Collector(self.showing.prompting(self.name, store, log))
-        for version, event in shown:
+        for version, event in visible:
             collector.add(version, event)
         self._collector, self._version = collector, log[-1][0] if log else 0
         return collector
@@ -133,7 +133,7 @@ HIDDEN: Final = "(hidden)"
 
 
 @attrs.define
-class Row:
+class LogRow:
     """One timeline, up to the point to which its log was read."""
 
     id: TimelineId
@@ -191,7 +191,7 @@ class Row:
 class Listing:
     """The newest timelines of a store; each log is read only once."""
 
-    _rows: dict[TimelineId, Row] = attrs.field(factory=dict[TimelineId, Row], init=False)
+    _rows: dict[TimelineId, LogRow] = attrs.field(factory=dict[TimelineId, LogRow], init=False)
     _counted: set[EventId] = attrs.field(factory=set[EventId], init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -199,15 +199,15 @@ class Listing:
         """The rows, newest first, and the number of all timelines."""
         with self._lock:
             infos = sorted(store.list(), key=lambda info: -info.updated_at)
-            shown = infos[:ROWS_MAX]
-            rows = [self._row(store, info) for info in shown]
-            parts = [self._rows[info.id].savings for info in shown]
+            page = infos[:ROWS_MAX]
+            rows = [self._row(store, info) for info in page]
+            parts = [self._rows[info.id].savings for info in page]
             total = sum_of(attrs.evolve(part, timelines=1) for part in parts if part.requests)
             words = total.lines() if total.requests else ()
             return {"all": len(infos), "rows": rows, "savings": words}
 
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
-        row = self._rows.setdefault(info.id, Row(info.id))
+        row = self._rows.setdefault(info.id, LogRow(info.id))
         if row.version < info.version:  # forgotten events cannot be read
             row.version = max(row.version, store.kept(info.id).forgotten)
         while row.version < info.version and (

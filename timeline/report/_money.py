@@ -17,7 +17,7 @@ from render import Model, provider_of
 from timeline._models import priced_model
 from timeline.billing import (
     CallCost,
-    Piece,
+    PaidBlock,
     RecordedBill,
     call_costs,
     file_of,
@@ -88,7 +88,7 @@ class Money:
         """What all of them cost."""
         return sum(cost.dollars for cost in self.costs)
 
-    def by_call(self, times: Sequence[float], pieces: Sequence[Piece]) -> dict[str, list[Any]]:
+    def by_call(self, times: Sequence[float], pieces: Sequence[PaidBlock]) -> dict[str, list[Any]]:
         """The columns of the calls: `money`, the dollars for cache reads, cache writes, the rest of the prompt and the
         answer; `sent`, the tokens of the prompt; `why`, the reason in words. Each None without usage or a known price."""
         columns: dict[str, list[Any]] = {
@@ -107,7 +107,7 @@ class Money:
             columns["why"][number] = why
         return columns
 
-    def by_block(self, pieces: Sequence[Piece]) -> dict[str, Any]:
+    def by_block(self, pieces: Sequence[PaidBlock]) -> dict[str, Any]:
         """The columns of the blocks: what each cost, the tool or part that it belongs to, and the file or command."""
         parts = list(dict.fromkeys(piece.part for piece in pieces))
         files = list(dict.fromkeys(piece.file for piece in pieces))
@@ -121,13 +121,13 @@ class Money:
             "dollars": [round(dollars, 7) for dollars in piece_costs(self.costs, pieces)],
         }
 
-    def piece(self, each: Sized) -> Piece:
+    def piece(self, each: Sized) -> PaidBlock:
         """A block among the pieces of the prompts."""
         wrote = each.first - 1 if each.is_answer else -1
         place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
         is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
         end = None if self.source == "recorded" else each.end
-        return Piece(
+        return PaidBlock(
             part=each.part,
             file=each.file,
             tokens=each.tokens,
@@ -223,8 +223,8 @@ def timeline_figures(
             Figure("these requests", prompts, basis, is_guess=is_guess),
             Figure("saved", None, "no bill to compare with"),
         ]
-    part = f"{bill.calls:,} of " if bill.calls < bill.found else ""
-    basis = f"{part}{plural(bill.found, 'call')}, by the reported usage"
+    part = f"{bill.calls:,} of " if bill.calls < bill.all_calls else ""
+    basis = f"{part}{plural(bill.all_calls, 'call')}, by the reported usage"
     return [
         Figure("bill", bill.dollars, basis, is_guess=bill.is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),

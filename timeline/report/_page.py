@@ -38,8 +38,8 @@ def reported_log(
     log: Sequence[Recorded], prompting: Prompting, facts: Mapping[str, Any], *, hidden: bool
 ) -> Reported:
     """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out."""
-    shown = log if hidden else shareable(log)
-    return _reported(Collector(prompting), shown, {**facts, "withheld": shown is not log})
+    visible = log if hidden else shareable(log)
+    return _reported(Collector(prompting), visible, {**facts, "withheld": visible is not log})
 
 
 def _reported(collector: Collector, log: Sequence[Recorded], facts: Mapping[str, Any]) -> Reported:

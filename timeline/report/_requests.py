@@ -42,12 +42,12 @@ class Requests:
     marks: list[list[tuple[int, str]]] = attrs.field(factory=list[list[tuple[int, str]]])
     """For each request, the indexes of the pieces with cache marks, and the marks."""
     _last: list[int] = attrs.field(factory=list[int], init=False)
-    _known: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
+    _index: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
     _shown: dict[int, tuple[object, int]] = attrs.field(
         factory=dict[int, tuple[object, int]], init=False
     )
     """The version of the block that each content shows, by the content's identity."""
-    _seen: dict[int, tuple[object, list[Placed]]] = attrs.field(
+    _by_id: dict[int, tuple[object, list[Placed]]] = attrs.field(
         factory=dict[int, tuple[object, list[Placed]]], init=False
     )
     """Pieces by identity: the renderer uses the same object for an unmarked message in every request."""
@@ -75,10 +75,10 @@ class Requests:
             yield self._piece(f"={name}", value)
             return
         for item in cast("list[object]", value):
-            seen = self._seen.get(id(item))
-            if seen is None or seen[0] is not item:
-                seen = self._seen[id(item)] = item, list(self._item(name, item))
-            yield from seen[1]
+            entry = self._by_id.get(id(item))
+            if entry is None or entry[0] is not item:
+                entry = self._by_id[id(item)] = item, list(self._item(name, item))
+            yield from entry[1]
 
     def _item(self, name: str, item: object) -> Iterator[Placed]:
         fields = obj(item)
@@ -91,13 +91,13 @@ class Requests:
             yield self._piece("", part)
 
     def _piece(self, slot: str, value: object) -> Placed:
-        shown = self._shown.get(id(value))
-        version = shown[1] if shown and shown[0] is value else 0
+        entry = self._shown.get(id(value))
+        version = entry[1] if entry and entry[0] is value else 0
         plain, mark = _unmarked(value)
         key = slot, _text(plain)
-        number = self._known.get(key)
+        number = self._index.get(key)
         if number is None:
-            number = self._known[key] = len(self.texts)
+            number = self._index[key] = len(self.texts)
             self.slots.append(slot)
             self.texts.append(key[1])
             self.versions.append(version)

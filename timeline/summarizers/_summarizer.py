@@ -106,20 +106,20 @@ def checked(answer: object) -> Summary:
     if not isinstance(answer, render.Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
     try:
-        written = checked_summary(answer.summary)
+        summary = checked_summary(answer.summary)
     except msgspec.ValidationError as error:
         raise TypeError(f"a summariser's Summary has an invalid value: {error}") from error
-    return answer if written == answer.summary else attrs.evolve(answer, summary=written)
+    return answer if summary == answer.summary else attrs.evolve(answer, summary=summary)
 
 
 log = logging.getLogger("foldline")
 
 
 @attrs.define(eq=False)
-class Patience:
+class SummarizerWait:
     """Waits for a timeline's summariser, at most `Policy.summary_seconds`."""
 
-    _asked: Summarizer | None = attrs.field(default=None, init=False)
+    _summarizer: Summarizer | None = attrs.field(default=None, init=False)
     """The summariser of the latest call."""
     _parts: tuple[Future[Any] | Task[Any], ...] = attrs.field(default=(), init=False)
     """The futures and tasks in which that call runs."""
@@ -141,7 +141,7 @@ class Patience:
             return summarize(summarizer, request)
         seconds = self._check(summarizer, request)
         answer = in_thread(lambda: summarize(summarizer, request))
-        self._asked, self._parts = summarizer, (answer,)
+        self._summarizer, self._parts = summarizer, (answer,)
         try:
             return checked(answer.result(seconds))
         except TimeoutError:
@@ -165,8 +165,8 @@ class Patience:
         if not _is_async(summarizer):
             started = (in_thread(lambda: summarizer(request)),)
         task = ensure_future(self._answer(summarizer, request, *started))
-        task.add_done_callback(_heard)
-        self._asked, self._parts = summarizer, (task, *started)
+        task.add_done_callback(_read_exception)
+        self._summarizer, self._parts = summarizer, (task, *started)
         try:
             await wait([task], timeout=seconds)
             is_done = task.done()
@@ -186,7 +186,7 @@ class Patience:
 
     def hangs(self, summarizer: Summarizer) -> bool:
         """Whether the summariser has not returned from an earlier call; it is not called again until it has."""
-        return self._asked is summarizer and not all(part.done() for part in self._parts)
+        return self._summarizer is summarizer and not all(part.done() for part in self._parts)
 
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
         """Seconds to wait for an answer; raises if the summariser still hangs."""
@@ -211,7 +211,7 @@ def _too_long(seconds: float) -> SummaryFailedError:
     return SummaryFailedError(f"no summary in {seconds:g} seconds (`summary_seconds`)")
 
 
-def _heard(task: Task[Any]) -> None:
+def _read_exception(task: Task[Any]) -> None:
     """Read the exception of an abandoned task, so that asyncio does not report it as never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -360,8 +360,8 @@ class RequestTokens:
         return self.system + self.tools + self.messages
 
 
-def _counter_of(given: "RequestCounter") -> TokenCounter:
-    return counter_for("model", given.model)
+def _counter_of(counter: "RequestCounter") -> TokenCounter:
+    return counter_for("model", counter.model)
 
 
 @checked_calls()

@@ -18,7 +18,7 @@ from blocks import (
 )
 from persistence.sessions import Arrived, Item, Responded, Session
 from timeline._models import priced_model
-from timeline.billing import Carried, call_costs, spending_of
+from timeline.billing import CarryingCost, call_costs, spending_of
 
 MODEL = "claude-opus-4-6"
 INPUT, READ, WRITE, OUTPUT = 5e-6, 5e-7, 6.25e-6, 25e-6
@@ -75,7 +75,7 @@ def test_a_block_is_paid_when_it_is_new_and_again_in_each_later_prompt() -> None
     costs = call_costs(
         [(used(0, 1_000), model), (used(1_000, 500), model), (used(1_500, 0), model)]
     )
-    carried = Carried(costs)
+    carried = CarryingCost(costs)
     assert carried.dollars(0, 3) == pytest.approx(WRITE + 2 * READ)
     assert carried.dollars(1, 3) == pytest.approx(WRITE + READ)
     assert carried.dollars(1, 2) == pytest.approx(WRITE)
@@ -86,7 +86,7 @@ def test_where_the_cache_was_lost_old_tokens_are_paid_like_new_ones() -> None:
     model = priced_model(MODEL)
     assert model is not None
     costs = call_costs([(used(0, 1_000), model), (used(0, 1_500), model)])
-    assert Carried(costs).dollars(0, 2) == pytest.approx(2 * WRITE)
+    assert CarryingCost(costs).dollars(0, 2) == pytest.approx(2 * WRITE)
 
 
 def test_a_tool_and_its_file_cost_what_was_written_of_them_and_what_carried_them() -> None:

@@ -11,7 +11,7 @@ from persistence.sessions import read_session
 from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
-from timeline.cli._replay_results import Scale, curve, letter, scatter, tell
+from timeline.cli._replay_results import Axis, curve, letter, scatter, tell
 from timeline.cli._sessions import grouped_notes, grouped_notices
 from timeline.cli._terminal import short
 from timeline.replay import Means, Point, ReplayOptions, ReplayResult, replay
@@ -111,11 +111,11 @@ def test_sessions_that_fit_are_left_out_of_the_means(
 
 
 def test_a_scale_covers_its_values_in_steps_of_a_twentieth() -> None:
-    scale = Scale.over([0.33, 0.41, 0.58], 10)
+    scale = Axis.over([0.33, 0.41, 0.58], 10)
     assert scale.low == pytest.approx(0.3)
     assert scale.high == pytest.approx(0.6)
     assert [scale.cell(value) for value in (0.3, 0.4, 0.6)] == [0, 3, 9]
-    single = Scale.over([0.5], 10)
+    single = Axis.over([0.5], 10)
     assert single.low <= 0.5 <= single.high
     assert single.high > single.low
 

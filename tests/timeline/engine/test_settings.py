@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import View, account
-from timeline.engine._settings import NoRoomError, Settings
+from timeline.engine._settings import NoRoomError, TimelineSettings
 
 TOOL = {"name": "bash", "input_schema": {"type": "object"}}
 
@@ -22,7 +22,7 @@ def test_who_follows_the_advice_to_a_window_without_room_has_room(
     policy: str, window: int, system: int, tools: int
 ) -> None:
     said = system * "word ", [{**TOOL, "description": tools * "word "}]
-    small = Settings.of({"window": window, "policy": policy, "counter": "estimate"})
+    small = TimelineSettings.of({"window": window, "policy": policy, "counter": "estimate"})
     try:
         small.check_room(*said)
     except NoRoomError as error:
@@ -33,13 +33,15 @@ def test_who_follows_the_advice_to_a_window_without_room_has_room(
         given, fixed, enough = map(int, found.groups())
         assert given == window
         assert enough == 2 * fixed
-        Settings.of({"window": enough, "policy": policy, "counter": "estimate"}).check_room(*said)
+        TimelineSettings.of({"window": enough, "policy": policy, "counter": "estimate"}).check_room(
+            *said
+        )
     else:
         assert account(View(), small.context(*said, 0.0)).available > 0
 
 
 def test_where_the_policy_leaves_no_room_a_larger_window_is_not_advised() -> None:
     """The policy `checkpoint` compacts at a number of tokens, however large the window is."""
-    steady = Settings.of({"policy": "checkpoint", "window": 10**6, "counter": "estimate"})
+    steady = TimelineSettings.of({"policy": "checkpoint", "window": 10**6, "counter": "estimate"})
     with pytest.raises(NoRoomError, match=r"take a policy whose trigger_tokens are more than"):
         steady.check_room(200_000 * "word ", [])

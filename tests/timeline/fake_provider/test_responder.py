@@ -17,8 +17,8 @@ from tests._table import for_each
 from timeline.fake_provider import (
     Call,
     Fault,
+    Player,
     Reply,
-    Script,
     summary_reply,
     tutorial_responder,
     wants_summary,
@@ -149,7 +149,7 @@ def test_a_schema_is_obeyed() -> None:
 
 
 def test_a_summary_uses_up_nothing_of_a_script() -> None:
-    script = Script([Reply(text="Hello.")])
+    script = Player([Reply(text="Hello.")])
     assert json.loads(summary_text(script(summarised())))
     assert script(request()) == Reply(text="Hello.")
     assert script(request()) == Reply(text="The script is over.")
@@ -177,7 +177,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
-    script = Script.read(written(tmp_path, json.dumps(LINES)))
+    script = Player.read(written(tmp_path, json.dumps(LINES)))
     assert [script(request()) for _ in LINES] == [
         Reply(thinking="Hm.", text="I look.", calls=[Call("f", {"a": 1})]),
         Fault.overloaded(),
@@ -201,7 +201,7 @@ def test_a_file_that_is_no_script_is_one_clear_line(
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(MisuseError, match=r"script\.json is not a valid script: "):
-        Script.read(path)
+        Player.read(path)
     assert main(["--script", str(path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 

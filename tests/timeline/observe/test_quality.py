@@ -35,7 +35,7 @@ from tests.persistence.contract import compacted
 from tests.strategies import Play, Step
 from tests.timeline.replay.invented import invented
 from timeline import Quality, Timeline, quality_of
-from timeline.observe._steps import Row
+from timeline.observe._steps import QualityMark
 
 _names = count()
 
@@ -192,7 +192,7 @@ def test_totals_and_rates() -> None:
         compacted("d", cut=4),
     )
     quality = quality_of(events)
-    assert quality.rows[0] == Row("asked_again", 5, quality.rows[0].turn, "bash, as at 2")
+    assert quality.rows[0] == QualityMark("asked_again", 5, quality.rows[0].turn, "bash, as at 2")
     assert quality.totals == {
         "asked_again": 1,
         "explicit_read": 0,

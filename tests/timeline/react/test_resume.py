@@ -30,7 +30,7 @@ from persistence import MemoryStore
 from tests._practice import Practice
 from tests._sizes import sized
 from timeline import Timeline, tool
-from timeline.fake_provider import Call, Prompt, Reply
+from timeline.fake_provider import Call, ParsedRequest, Reply
 from timeline.react import Limits, RunContext, SubAgent
 
 from .desk import Desk
@@ -124,7 +124,7 @@ class World:
 
     def answer(self, request: Any) -> Reply:
         """The reply of the round that a request is in: it depends on the request alone, as a model's does."""
-        messages = Prompt.of(request).messages
+        messages = ParsedRequest.of(request).messages
         number = sum(message.role == "assistant" for message in messages)
         is_helper = "HELP" in str(messages[0])
         plan = [["pay", "count"], ["look"]] if is_helper else self.rounds

@@ -53,9 +53,9 @@ from timeline.billing import Flattener, PromptCache, SummaryCall, price
 from timeline.billing._prices import summary_price, summary_units
 from timeline.engine._engine import counted
 from timeline.replay import (
+    DumpRecord,
     ReplayOptions,
     ReplayResult,
-    Sent,
     dump_to,
     places,
     replay,
@@ -319,7 +319,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> Provider:
 @pytest.mark.usefixtures("plain")
 @for_each("summarizer", ["extractive", "stand-in"])
 def test_a_session_is_replayed_and_priced_with_a_provider_of_plain_text(summarizer: Any) -> None:
-    sent: list[Sent] = []
+    sent: list[DumpRecord] = []
     options = ReplayOptions(policy=STEADY, counter="estimate", summarizer=summarizer)
     result = replay(invented(), options, dump=sent.append)
     assert result.problems == ()

@@ -26,7 +26,7 @@ from tests.timeline.report.pages import Page, request_in, states_in
 from timeline import Policy, Timeline, model_named
 from timeline.billing import RecordedBill
 from timeline.engine._engine import counted
-from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
+from timeline.replay import DumpRecord, Replayed, ReplayOptions, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
 from timeline.report._money import Money, Sized
 
@@ -39,7 +39,7 @@ def replayed(**options: Any) -> tuple[Replayed, list[dict[str, Any]]]:
     """A replay that compacts, and the requests that it sent."""
     sent: list[dict[str, Any]] = []
 
-    def dump(each: Sent) -> None:
+    def dump(each: DumpRecord) -> None:
         sent.append(json.loads(json.dumps(each.rendered.request())))
 
     chosen = attrs.evolve(SMALL, **options)

@@ -52,9 +52,9 @@ def key_error(headers: Mapping[str, str]) -> ApiError | None:
 
 def request_of(body: Json, _: Mapping[str, str], headers: Mapping[str, str]) -> Json | ApiError:
     """The body unchanged, if the headers name the betas that its fields require."""
-    named = headers.get("anthropic-beta", "")
+    betas = headers.get("anthropic-beta", "")
     for field, beta in _BETAS.items():
-        if field in body and beta not in named:
+        if field in body and beta not in betas:
             return invalid(f"{field}: Extra inputs are not permitted")
     return body
 
@@ -169,7 +169,7 @@ def error_event(error: ApiError) -> bytes:
 
 def _usage(step: CacheStep) -> Json:
     """The usage without the output tokens."""
-    written = {
+    by_ttl = {
         f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
         for ttl, seconds in _SECONDS.items()
     }
@@ -177,7 +177,7 @@ def _usage(step: CacheStep) -> Json:
         "input_tokens": step.uncached,
         "cache_creation_input_tokens": step.write,
         "cache_read_input_tokens": step.read,
-        "cache_creation": written,
+        "cache_creation": by_ttl,
         "service_tier": "standard",
     }
 
@@ -185,8 +185,8 @@ def _usage(step: CacheStep) -> Json:
 def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
     """The events of a message, in the provider's order."""
     usage = message["usage"]
-    begun: Json = {**message, "content": [], "stop_reason": None, "stop_details": None}
-    yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
+    opening: Json = {**message, "content": [], "stop_reason": None, "stop_details": None}
+    yield {"type": "message_start", "message": {**opening, "usage": {**usage, "output_tokens": 1}}}
     for index, draft in enumerate(drafts):
         yield {"type": "content_block_start", "index": index, "content_block": _opened(draft)}
         if index == 0:
@@ -215,16 +215,16 @@ def _opened(draft: Draft) -> Json:
 def _deltas(draft: Draft) -> Iterator[Json]:
     match draft.block["type"]:
         case "text":
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "text_delta", "text": piece}
         case "thinking":
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "thinking_delta", "thinking": piece}
             if draft.block["signature"]:
                 yield {"type": "signature_delta", "signature": draft.block["signature"]}
         case "tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in pieces(draft.said):
+            for piece in pieces(draft.text):
                 yield {"type": "input_json_delta", "partial_json": piece}
         case _:
             return

@@ -65,7 +65,7 @@ def message(outgoing: Outgoing) -> Json:
         {
             "id": draft.block["id"],
             "type": "function",
-            "function": {"name": draft.block["name"], "arguments": draft.said},
+            "function": {"name": draft.block["name"], "arguments": draft.text},
         }
         for draft in answer.drafts
         if draft.block["type"] == "tool_use"

@@ -169,20 +169,20 @@ def _item(draft: Draft, new_id: Callable[[str], str], offered: Mapping[str, Offe
 def _call(draft: Draft, new_id: Callable[[str], str], offer: Offer) -> Json:
     """A call of a function, or of a custom tool, which takes the text in the field `input`."""
     block = draft.block
-    named = {"call_id": block["id"], "name": block["name"]}
+    names = {"call_id": block["id"], "name": block["name"]}
     if offer.namespace:
-        named["namespace"] = offer.namespace
+        names["namespace"] = offer.namespace
     if offer.kind == "custom":
-        text = block["input"].get("input", draft.said)
-        return {"id": new_id("ctc"), "type": "custom_tool_call", **named, "input": text}
-    written = {"arguments": draft.said, "status": "completed"}
-    return {"id": new_id("fc"), "type": "function_call", **named, **written}
+        text = block["input"].get("input", draft.text)
+        return {"id": new_id("ctc"), "type": "custom_tool_call", **names, "input": text}
+    rest = {"arguments": draft.text, "status": "completed"}
+    return {"id": new_id("fc"), "type": "function_call", **names, **rest}
 
 
 def events(response: Json) -> Iterator[Json]:
-    begun: Json = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
+    opening: Json = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": opening}
+    yield {"type": "response.in_progress", "response": opening}
     for index, item in enumerate(response["output"]):
         place = {"output_index": index}
         opened: Json = {

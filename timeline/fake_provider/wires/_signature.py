@@ -51,7 +51,7 @@ class _Seal(msgspec.Struct, frozen=True, array_like=True):
 
 
 @attrs.frozen(kw_only=True)
-class _Thought:
+class _ThinkingBlock:
     """A thinking block of a request."""
 
     place: str
@@ -121,11 +121,11 @@ def _read(signature: str) -> _Seal | None:
     return seal if seal == seal.sealed() else None
 
 
-def _thoughts(request: Json) -> Iterator[_Thought]:
+def _thoughts(request: Json) -> Iterator[_ThinkingBlock]:
     return (thought for thought in _walk(request) if thought.block.get("type") == "thinking")
 
 
-def _walk(request: Json) -> Iterator[_Thought]:
+def _walk(request: Json) -> Iterator[_ThinkingBlock]:
     """All blocks of the messages, each with the hash of the content before it; last, the end of the request."""
     messages: list[Json] = request.get("messages") or []
     fixed = [*blocks_of(request.get("tools")), {}, *prompt_of(request)]
@@ -133,7 +133,7 @@ def _walk(request: Json) -> Iterator[_Thought]:
     replies = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     for index, message in enumerate(messages):
         for number, block in enumerate(blocks_of(message.get("content"))):
-            yield _Thought(
+            yield _ThinkingBlock(
                 place=f"messages.{index}.content.{number}",
                 block=block,
                 before=digest.hexdigest(),
@@ -141,7 +141,7 @@ def _walk(request: Json) -> Iterator[_Thought]:
             )
             if block.get("type") not in SHAPE.thinking:
                 digest.update(_canonical([message["role"], _plain(block)]))
-    yield _Thought(place="", block={}, before=digest.hexdigest(), latest=False)
+    yield _ThinkingBlock(place="", block={}, before=digest.hexdigest(), latest=False)
 
 
 def _canonical(value: list[Any]) -> bytes:

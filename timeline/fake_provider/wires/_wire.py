@@ -12,7 +12,7 @@ import attrs
 from blocks.formats import Format, obj
 from render import Json, Model
 from timeline.billing import CacheStep
-from timeline.fake_provider._reply import Answer, ApiError, Draft, Reply, overlong
+from timeline.fake_provider._reply import ApiError, Draft, Drafts, Reply, overlong
 
 _BILLING: Final = "x-anthropic-billing-header:"
 _PIECE_CHARS: Final = 24
@@ -30,7 +30,7 @@ class Outgoing:
     request: Json
     """The request that is answered."""
     model: Model
-    answer: Answer
+    answer: Drafts
     step: CacheStep
     """The billing of the request."""
     created: int
@@ -107,9 +107,9 @@ def event(data: Any, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data, ensure_ascii=True)}\n\n".encode()
 
 
-def unknown_field(request: Json, known: frozenset[str]) -> str:
+def unknown_field(request: Json, fields: frozenset[str]) -> str:
     """The first field that is not known; empty: all are known."""
-    return next((name for name in request if name not in known), "")
+    return next((name for name in request if name not in fields), "")
 
 
 # A request's JSON, read without trusting its shape.

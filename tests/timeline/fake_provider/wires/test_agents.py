@@ -6,7 +6,7 @@ from typing import Any
 from blocks import TextPart, formats
 from tests._practice import Practice
 from tests._table import for_each
-from timeline.fake_provider import Call, FakeProvider, Prompt, Reply
+from timeline.fake_provider import Call, FakeProvider, ParsedRequest, Reply
 from timeline.fake_provider.wires import RESPONSES
 
 from .test_responses import FUNCTION, request, user
@@ -38,7 +38,7 @@ def test_tools_may_be_offered_between_the_items_and_take_a_text(practice: Practi
     assert "".join(told) == PROGRAM
     assert not server.refused
     output = {"type": "custom_tool_call_output", "call_id": called["call_id"], "output": "done"}
-    seen = Prompt.of(request(OFFER, user("Go."), called, output))
+    seen = ParsedRequest.of(request(OFFER, user("Go."), called, output))
     assert list(seen.tools) == ["exec", "read_file"]
     [call] = seen.messages[2].content
     assert isinstance(call, formats.Call)
@@ -60,7 +60,7 @@ def test_what_one_agent_says_to_another_is_heard() -> None:
         {"type": "encrypted_content", "encrypted_content": "Look."},
     ]
     message = {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": parts}
-    [heard] = Prompt.of(request(message)).messages
+    [heard] = ParsedRequest.of(request(message)).messages
     assert heard.role == "user"
     assert heard.content == (TextPart(text="NEW_TASK"), TextPart(text="Look."))
     assert FakeProvider().create(request(message), RESPONSES).error is None
