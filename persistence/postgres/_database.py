@@ -13,7 +13,7 @@ import attrs
 
 from blocks import CodecError, DamagedStoreError, FoldlineError, StoreError
 from persistence._log import StoredEvent, chain_start, extended
-from persistence.postgres._address import Settings
+from persistence.postgres._address import ConnectionSettings
 from persistence.postgres._dialect import DIALECT
 from persistence.postgres._pool import Lent, Pool
 from persistence.sql._database import (
@@ -77,10 +77,10 @@ def insertion(
     else:
         name = chain_start(timeline)
         head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
-    given: list[object] = [value for row in rows for value in row]
+    cells: list[object] = [value for row in rows for value in row]
     if len(rows) > FEW:
-        given = [list(column) for column in zip(*rows, strict=True)]
-    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
+        cells = [list(column) for column in zip(*rows, strict=True)]
+    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *cells]
 
 
 @lru_cache
@@ -97,11 +97,11 @@ class PostgresConnection:
 
     raw: "Raw[Any]"
 
-    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        return self.raw.execute(_in_its_words(statement), given, binary=True).fetchall()
+    def rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        return self.raw.execute(_in_its_words(statement), values, binary=True).fetchall()
 
-    def run(self, statement: str, given: Sequence[object] = ()) -> int:
-        return self.raw.execute(_in_its_words(statement), given).rowcount
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.raw.execute(_in_its_words(statement), values).rowcount
 
 
 @lru_cache
@@ -117,7 +117,7 @@ class PostgresDatabase(Database):
     dialect = DIALECT
     name: str
     _pool: Pool = attrs.field(repr=False)
-    _settings: Settings = attrs.field(repr=False)
+    _settings: ConnectionSettings = attrs.field(repr=False)
 
     def number(self, table: str) -> str:
         del table  # the number is the time
@@ -146,19 +146,19 @@ class PostgresDatabase(Database):
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
-            raise self._told(error, lent.raw) from error
+            raise self._translated(error, lent.raw) from error
         except OSError as error:
             lent.raw.close()
             raise LostError(f"{self.name}: {error}") from error
         finally:
             self._pool.give(lent)
 
-    def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
-        told = translated(error, self.name, is_lost=raw.closed)
-        if isinstance(told, LostError) or error.sqlstate == READ_ONLY:
+    def _translated(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
+        ours = translated(error, self.name, is_lost=raw.closed)
+        if isinstance(ours, LostError) or error.sqlstate == READ_ONLY:
             raw.close()
             self._pool.refresh()  # if the server failed, the other connections are broken as well
-        return told
+        return ours
 
     @contextmanager
     def snapshot(self) -> Generator[PostgresConnection]:

@@ -96,13 +96,13 @@ class SQLiteLocation(FileLocation):
 
 def _folded(path: Path) -> tuple[int, int, bytes]:
     """Values that change at a checkpoint: size and time of the file, and the header of the write-ahead log."""
-    found, wal = path.stat(), path.with_name(f"{path.name}-wal")
+    status, wal = path.stat(), path.with_name(f"{path.name}-wal")
     try:
         with wal.open("rb") as file:
             start = file.read(WAL_HEADER_BYTES)
     except FileNotFoundError:
         start = b""
-    return found.st_size, found.st_mtime_ns, start
+    return status.st_size, status.st_mtime_ns, start
 
 
 def locate(where: "str | os.PathLike[str]") -> SQLiteLocation:

@@ -62,7 +62,7 @@ from blocks import (
     version_in,
     withheld_after,
 )
-from persistence import EventStore, Kept
+from persistence import EventStore, Rest
 from render import Context, Rendered, View, commit, decide, open_view, total_tokens
 from timeline._arguments import TIME, checked, checked_blocks
 from timeline._flow_drivers import CallHook, Flow, Pause, blocking
@@ -659,7 +659,7 @@ class Engine:
         paths = dict.fromkeys([*folded, *shown])
         return UnknownPathError(path, get_close_matches(path, list(paths)[-NEAR_KNOWN:], n=3))
 
-    def kept(self) -> Flow[Kept]:
+    def kept(self) -> Flow[Rest]:
         """The information about which events of the log are still stored."""
         return (yield from blocking(self.store.kept, self.id))
 

@@ -40,7 +40,7 @@ from blocks import (
     window_of,
     withheld_after,
 )
-from persistence import EventStore, Kept, Removed
+from persistence import EventStore, Removed, Rest
 from timeline._flow_drivers import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -304,7 +304,7 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
 
 
 def window_until(
-    log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
+    log: Sequence[Recorded], last: int, kept: Rest, timeline: TimelineId, what: str
 ) -> LogWindow:
     """The window of a log up to version `last`; `log` has all events that are still stored.
 
