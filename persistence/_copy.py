@@ -50,26 +50,26 @@ def copy_store(
     """See `EventStore.copy_to`."""
     infos = {info.id: info for info in source.list()}
     if timelines is not None:
-        wanted = dict.fromkeys(map(TimelineId, timelines))
-        if unknown := wanted.keys() - infos.keys():
+        names = dict.fromkeys(map(TimelineId, timelines))
+        if unknown := names.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
-        infos = {name: info for name, info in infos.items() if name in wanted}
+        infos = {name: info for name, info in infos.items() if name in names}
     copies = _ArtifactCopies(artifacts_of(source), artifacts_of(target))
     copies.take(lambda about: about.timeline in infos)
-    copied, forgotten = list[int](), 0
+    counts, forgotten = list[int](), 0
     for name, info in infos.items():
         last = source.kept(name).forgotten
         stand_in(target, info, last)
-        copied.append(_copy_timeline(source, target, name, copies))
+        counts.append(_copy_timeline(source, target, name, copies))
         forget_stand_ins(target, name, last)
-        forgotten += last if copied[-1] else 0
+        forgotten += last if counts[-1] else 0
     for damage in copies.damage:
         raise DamagedStoreError(
             f"{damage}; `foldline repair` saves the undamaged part into a new store"
         )
     return CopyReport(
-        timelines=sum(map(bool, copied)),
-        events=sum(copied),
+        timelines=sum(map(bool, counts)),
+        events=sum(counts),
         artifacts=copies.copied,
         forgotten=forgotten,
     )
@@ -88,7 +88,7 @@ class _ArtifactCopies:
     copied: int = 0
     damage: list[str] = attrs.field(factory=list[str])
     """A sentence for each artifact that cannot be copied."""
-    _named: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
+    _ids: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
 
     def take(
         self, is_wanted: Callable[[ArtifactMetadata], bool], artifact: ArtifactId | None = None
@@ -112,9 +112,9 @@ class _ArtifactCopies:
 
     def take_named(self, text: str) -> None:
         """Copy the artifacts whose ids occur in a text."""
-        for artifact in sorted({*artifact_ids_in(text)} - self._named):
+        for artifact in sorted({*artifact_ids_in(text)} - self._ids):
             self.take(lambda _: True, artifact)
-            self._named.add(artifact)
+            self._ids.add(artifact)
 
 
 def _copy_timeline(

@@ -173,9 +173,9 @@ class EventStore(ABC):
         checked_events(target, [event], 0)
         head = checked_fork(source, target, at, lambda name: Head(version=self.head(name)))
         checked_fork_window(source, at, head, self.kept(source))
-        copied = [data for _, data in self.log_bytes(source, last=at)]
+        past = [data for _, data in self.log_bytes(source, last=at)]
         try:
-            return self.append_bytes(target, [*copied, encode_event(event)], expected_version=0)
+            return self.append_bytes(target, [*past, encode_event(event)], expected_version=0)
         except VersionConflictError as conflict:
             raise TimelineExistsError(target, found=conflict.found) from None
 

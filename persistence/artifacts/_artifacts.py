@@ -478,7 +478,7 @@ def copy_artifacts(
         on_damage(problem.what)
     wanted = [entry for entry in entries if is_wanted(entry.metadata)]
     there = {entry.slot for entry in target.backend.entries(artifact)} if wanted else set[str]()
-    copied = 0
+    count = 0
     for entry in (entry for entry in wanted if entry.slot not in there):
         if damage := examination.wrong(entry):
             on_damage(f"artifact {entry.metadata.id}: {damage}")
@@ -486,8 +486,8 @@ def copy_artifacts(
         target.backend.discard(entry.slot)  # what an interrupted copy left
         target.backend.fill(entry.slot, _pieces(source.backend, entry))
         target.enter(entry)
-        copied += 1
-    return copied
+        count += 1
+    return count
 
 
 def _pieces(backend: Backend, entry: Entry) -> Iterator[bytes]:

@@ -322,7 +322,7 @@ def held_in(cursor: "DuckDBPyConnection") -> Marks:
     return Marks(events + removed_events(cursor), audit_records(cursor))
 
 
-def lost(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
+def loss(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
     """What is missing of an open file, in words; empty if nothing is. Without a lock file, `acknowledged` is None."""
     rows = cursor.execute(FOLD).fetchall()
     if len(rows) != 1:
@@ -361,15 +361,15 @@ class FileLock:
             StoreError: the operating system denies locking.
         """
         try:
-            return cls._taken(database)
+            return cls._take(database)
         except StoreLockedError:
             if not _held:
                 raise
         gc.collect()  # the lock may belong to a dropped store that was not yet collected
-        return cls._taken(database)
+        return cls._take(database)
 
     @classmethod
-    def _taken(cls, database: Path) -> "FileLock":
+    def _take(cls, database: Path) -> "FileLock":
         with _registry:
             refuse_if_ours(database)
             lock = cls._locked(database)

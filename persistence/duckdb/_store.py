@@ -56,7 +56,7 @@ from persistence.duckdb._file import (
     held_in,
     interrupts,
     log_path,
-    lost,
+    loss,
     open_database,
     refuse_if_ours,
     write_anew,
@@ -140,7 +140,7 @@ class DuckDBStore(RelationalStore):
         acknowledged = self._lock.acknowledged()
         with errors(self.path), cursor_of(self._connection) as cursor:
             held = held_in(cursor)
-            what = lost(cursor, held, acknowledged)
+            what = loss(cursor, held, acknowledged)
         if what:
             raise DamagedStoreError(
                 f"{self.path} has {what}: restore {self.path.name}.wal or the file, or let"
@@ -435,7 +435,7 @@ class DuckDBLocation(FileLocation):
         lock = FileLock.acquire(path)
         try:
             with system_errors(path):
-                copy, wal = (_copied(each, folder) for each in (path, log_path(path)))
+                copy, wal = (_copy(each, folder) for each in (path, log_path(path)))
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()
@@ -482,7 +482,7 @@ def locate(where: "str | os.PathLike[str]") -> DuckDBLocation:
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
-def _copied(path: Path, folder: Path) -> Path:
+def _copy(path: Path, folder: Path) -> Path:
     copy = folder / path.name
     if path.exists():
         shutil.copyfile(path, copy)
@@ -514,7 +514,7 @@ def _accepted(copy: Path, acknowledged: Marks | None) -> str:
     connection = connect(copy)
     try:
         with errors(copy), cursor_of(connection) as cursor:
-            missing = lost(cursor, held_in(cursor), acknowledged)
+            missing = loss(cursor, held_in(cursor), acknowledged)
             for statement in NEW_FOLD:
                 cursor.execute(statement)
             return missing

@@ -23,7 +23,7 @@ from persistence.duckdb._file import (
     cursor_of,
     errors,
     held_in,
-    lost,
+    loss,
 )
 from persistence.duckdb._tables import Row, all_rests, fetching, whole
 
@@ -102,7 +102,7 @@ def verify_tables(
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        what = lost(cursor, held_in(cursor), acknowledged)
+        what = loss(cursor, held_in(cursor), acknowledged)
         problems = [*islice(_problems(cursor, counts, all_rests(cursor)), PROBLEMS_MAX)]
         with errors(path):
             entries, damage = tables_of(cursor).examined()

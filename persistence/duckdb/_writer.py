@@ -798,11 +798,11 @@ class GroupCommit(Generic[T]):
 
     def _gather(self) -> None:
         """Wait briefly for the threads of the last commit to submit again; a lone thread does not wait."""
-        seen = 0
+        before = 0
         for _ in range(MOMENTS_MAX):
-            if not seen < len(self._waiting) < self._around:
+            if not before < len(self._waiting) < self._around:
                 return
-            seen = len(self._waiting)
+            before = len(self._waiting)
             sleep(MOMENT)
 
     def _leave(self, ticket: _Ticket[T]) -> None:

@@ -49,7 +49,7 @@ _CHANGE: Final = re.compile(rf"\s*(DELETE FROM|UPDATE) ({_TABLE})\b")
 MOVE_HEAD: Final = """
 UPDATE heads SET version = version + ?, chain = chain # ? WHERE timeline = ? AND version = ? RETURNING chain
 """
-TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
+PRIMARY_KEY: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
 """What an error names if a worker refuses to copy a row whose key is taken, in any language."""
 ROWS_MAX: Final = 1_000
 """Rows in one statement, whose values are bound one by one."""
@@ -118,7 +118,7 @@ class CitusDatabase(PostgresDatabase):
     def _translated(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
         """Read an internal error by what it means: mostly that of a worker whose own code did not come through."""
         if error.sqlstate == "XX000":
-            if TAKEN.search(str(error)):
+            if PRIMARY_KEY.search(str(error)):
                 return TakenError()
             raw.close()  # so it counts as lost: the commit may have failed on a worker, or the worker be gone
         return super()._translated(error, raw)
@@ -141,8 +141,8 @@ class CitusDatabase(PostgresDatabase):
         before = chain_start(timeline)
         if not expected:
             connection.run(ADD_HEAD, [timeline, len(events), chain ^ before])
-        elif moved := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):
-            before = moved[0][0] ^ chain
+        elif heads := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):
+            before = heads[0][0] ^ chain
         else:
             raise TakenError
         for begin in range(0, len(events), ROWS_MAX):

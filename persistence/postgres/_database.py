@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from psycopg.errors import Diagnostic
 
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-BEGUN: Final = """
+FIRST_HEAD: Final = """
 WITH head AS (INSERT INTO heads VALUES (%b, %s, %s) RETURNING timeline, 0::bigint AS before, chain),
      counted AS (UPDATE census SET timelines = timelines + 1, names = names # %s WHERE bucket = %s)
 """
 """Makes a head; a timeline of this name is a violation of its key."""
-MOVED: Final = """
+NEXT_HEAD: Final = """
 WITH head AS (UPDATE heads SET version = version + %s, chain = chain # %s WHERE timeline = %b AND version = %s
               RETURNING timeline, version - %s AS before, chain)
 """
@@ -88,7 +88,7 @@ def _insertion(count: int, *, is_first: bool) -> LiteralString:
     """The statement for so many events; 0: for any number."""
     rows = ", ".join(ONE.replace("{place}", str(place)) for place in range(1, count + 1))
     statement = INSERT.replace("{rows}", f"(VALUES {rows})" if count else MANY)
-    return cast("LiteralString", (BEGUN if is_first else MOVED) + statement)
+    return cast("LiteralString", (FIRST_HEAD if is_first else NEXT_HEAD) + statement)
 
 
 @attrs.frozen
@@ -130,7 +130,7 @@ class PostgresDatabase(Database):
             if not self._settings.is_pooled:
                 yield self._connected(lent.raw)
                 return
-            with self._begun(lent.raw, "BEGIN"):
+            with self._transaction(lent.raw, "BEGIN"):
                 yield self._connected(lent.raw)
 
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
@@ -164,14 +164,14 @@ class PostgresDatabase(Database):
     def snapshot(self) -> Generator[PostgresConnection]:
         with (
             self._held() as lent,
-            self._begun(lent.raw, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            self._transaction(lent.raw, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
         ):
             yield self._connected(lent.raw)
 
     @contextmanager
     def writing(self) -> Generator[PostgresConnection]:
         with self._held() as lent:
-            with self._begun(lent.raw, "BEGIN"):
+            with self._transaction(lent.raw, "BEGIN"):
                 yield self._connected(lent.raw)
                 lent.warnings.clear()
             self._check_committed(lent)
@@ -187,7 +187,7 @@ class PostgresDatabase(Database):
             raise LostError(f"{self.name}: {lent.warnings[0]}")
 
     @contextmanager
-    def _begun(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
+    def _transaction(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
         import psycopg
 
         raw.execute(self._settings.begin(mode))

@@ -97,7 +97,7 @@ def search_blocks(
     """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    wanted, index = Query.read(query), index_of(store)
+    parsed, index = Query.read(query), index_of(store)
 
     @cache
     def withheld(name: TimelineId) -> Collection[BlockId]:
@@ -106,9 +106,9 @@ def search_blocks(
     def is_hidden(match: BlockMatch) -> bool:
         return not hidden and match.block.id in withheld(match.timeline)
 
-    best = _best(_scored(index, wanted, timeline), limit, is_hidden)
+    best = _best(_scored(index, parsed, timeline), limit, is_hidden)
     paths = _paths(store, index, [match for _, match in best])
-    return [_hit(wanted, points, match, paths) for points, match in best]
+    return [_hit(parsed, points, match, paths) for points, match in best]
 
 
 def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
@@ -173,7 +173,7 @@ def _counted(
         index.related(timeline, stems, after=after, last=last) for after, last, stems in stretches
     )
     changes = merge(new, chain.from_iterable(turns), key=attrgetter("version"))
-    yield from _named(changes, chain.from_iterable(related))
+    yield from _count(changes, chain.from_iterable(related))
 
 
 def _stretches(
@@ -192,7 +192,7 @@ def _stretches(
     return [*groups.items()]
 
 
-def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
+def _count(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
     """Versions and paths of blocks, given the changes of turn and all events with the same stems in these stretches."""
     naming, counts = Naming(), Counter[tuple[str, str]]()
     for version, met in merge(((turn.version, turn) for turn in turns), related, key=itemgetter(0)):

@@ -84,8 +84,8 @@ def _content(line: Json, role: str) -> list[Content]:
 @attrs.define
 class _Reader:
     builder: Builder
-    _named: str = attrs.field(default="", init=False)
-    _titled: str = attrs.field(default="", init=False)
+    _user_title: str = attrs.field(default="", init=False)
+    _agent_title: str = attrs.field(default="", init=False)
 
     def about(self, line: Json) -> None:
         """Note what the line says of the session: the user's title takes precedence over the agent's own."""
@@ -94,14 +94,14 @@ class _Reader:
         builder.folder = builder.folder or string(line.get("cwd"))
         match line.get("type"):
             case "custom-title":
-                self._named = string(line.get("customTitle"))
+                self._user_title = string(line.get("customTitle"))
             case "ai-title":
-                self._titled = string(line.get("aiTitle")) or self._titled
+                self._agent_title = string(line.get("aiTitle")) or self._agent_title
             case "summary":
-                self._titled = self._titled or string(line.get("summary"))
+                self._agent_title = self._agent_title or string(line.get("summary"))
             case _:
                 return
-        builder.title = self._named or self._titled
+        builder.title = self._user_title or self._agent_title
 
     def user(self, number: int, line: Json) -> None:
         if line.get("isCompactSummary"):
@@ -130,8 +130,8 @@ class _Reader:
         """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
         name, model = string(message.get("id")), string(message.get("model"))
         response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
-        if used := _usage(response, obj(message.get("usage"))):
-            self.builder.aside[name] = replace(used, at=at or 0.0)
+        if usage := _usage(response, obj(message.get("usage"))):
+            self.builder.aside[name] = replace(usage, at=at or 0.0)
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""

@@ -150,14 +150,14 @@ class _Reader:
         if total == self._total or not count(last.get("input_tokens")):
             return
         self._total = total
-        latest, used = self.builder.latest, _usage(self.builder.latest, last)
+        latest, usage = self.builder.latest, _usage(self.builder.latest, last)
         if latest.usage or not latest.id:  # its response is not by itself in the log
             model = latest.model or self.model
             name = f"{len(self.builder.aside)}"
             self.builder.aside[name] = replace(
-                latest.usage or used, model=model, at=self.builder.clock
+                latest.usage or usage, model=model, at=self.builder.clock
             )
-        latest.usage = used if latest.id else None
+        latest.usage = usage if latest.id else None
 
 
 def _result(parts: tuple[Part, ...], line: int) -> LoggedResult:

@@ -148,6 +148,6 @@ class _Reader:
         if usage.aside:
             self.aside.append(usage)
             return
-        used = next((s for s in self.stretches if s.id and s.id == usage.response), None)
-        stretch = used or self.stretches[-1]
+        own = (s for s in self.stretches if s.id and s.id == usage.response)
+        stretch = next(own, self.stretches[-1])
         stretch.usage, stretch.model = usage, usage.model

@@ -145,8 +145,8 @@ class _Reader:
             self._ended = max(self._ended, ended or 0.0)
 
     def _response(self, info: Json, times: Json) -> LogStretch:
-        begun = seconds(times.get("start")) or 0.0
-        if self._open is None or (self._ended and begun > self._ended):
+        began = seconds(times.get("start")) or 0.0
+        if self._open is None or (self._ended and began > self._ended):
             self._open, self._ended = self.builder.respond(string(info.get("id"))), 0.0
             self._open.model = _model(info)
             self._unpaid = self._open

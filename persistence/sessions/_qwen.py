@@ -71,8 +71,8 @@ def _add(builder: Builder, number: int, record: Json) -> None:
             response = builder.response(string(record.get("uuid")))
             response.model = response.model or string(record.get("model"))
             add_content(builder, response, _content(record, "model"))
-            if used := gemini_usage_in(obj(record.get("usageMetadata"))):
-                response.usage = replace(used, model=response.model, response=response.id)
+            if usage := gemini_usage_in(obj(record.get("usageMetadata"))):
+                response.usage = replace(usage, model=response.model, response=response.id)
             builder.tick(at)
         case "tool_result":
             call = obj(record.get("toolCallResult"))

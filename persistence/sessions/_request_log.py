@@ -343,8 +343,8 @@ def _add(builder: Builder, step: RequestStep) -> None:
         return
     response = builder.respond(answer.id)
     response.model = answer.model or string(exchange.body.get("model"))
-    if used := answer.usage:
-        response.usage = replace(used, model=response.model, response=response.id)
+    if usage := answer.usage:
+        response.usage = replace(usage, model=response.model, response=response.id)
     add_content(builder, response, answer.complete)
     builder.tick(exchange.ended)
 

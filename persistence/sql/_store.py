@@ -169,9 +169,9 @@ class RelationalStore(EventStore):
         kinds: Collection[str],
         always: Collection[str] = (),
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed, wanted = self.trimmed(), (first, kinds, always)
-        whole = self._skimmed([name for name in timelines if name not in trimmed], *wanted)
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], *wanted))
+        trimmed, parts = self.trimmed(), (first, kinds, always)
+        whole = self._skimmed([name for name in timelines if name not in trimmed], *parts)
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], *parts))
 
     @abstractmethod
     def _skimmed(
@@ -260,13 +260,13 @@ class SQLStore(RelationalStore):
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(stored)
-        copied = partial(fork, self._database, source, target, stored[0], at)
+        copy = partial(fork, self._database, source, target, stored[0], at)
         lost = False
 
         def once() -> bool:
             nonlocal lost
             try:
-                return copied()
+                return copy()
             except LostError:
                 lost = True
                 raise

@@ -79,8 +79,8 @@ def _census_problems(
     due = [*zip(range(BUCKETS), counts, names, strict=True)]
     census = connection.rows(CENSUS)
     if census != due:
-        made = sum(row[1] for row in census)
-        what = f"{made} timelines were made and not removed, and there are {len(heads)}, or others"
+        total = sum(row[1] for row in census)
+        what = f"{total} timelines were made and not removed, and there are {len(heads)}, or others"
         yield StoreProblem(what=f"{what}, says table census")
 
 

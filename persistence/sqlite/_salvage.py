@@ -36,7 +36,7 @@ INDEX_ROWS: Final = """
 SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
 ORDER BY timeline {order}, seq {order}
 """
-LOST: Final = """
+ADD_LOST: Final = """
 INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload, link) VALUES (?, ?, '', 0, '', x'', 0)
 """
 TIMES: Final = """
@@ -73,7 +73,7 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
         with closing(connected(new, 0)) as copy:
             copy.execute("BEGIN")
             tables = [name for name in TABLES if name in there]
-            holed = [name for name in tables if _copied(old, copy, name)]
+            holed = [name for name in tables if _copy_table(old, copy, name)]
             for name in holed:
                 _copy_leaves(old, copy, name, path)
             if _note_lost(old, copy) and "events" in holed:
@@ -100,7 +100,7 @@ def _is_sound(old: sqlite3.Connection) -> bool:
         return False
 
 
-def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
+def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
     """Copy all readable rows of a table; return whether there are unreadable ones."""
     columns, put = _columns(old, new, table)
     is_holed = False
@@ -181,7 +181,7 @@ def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
     for order in ("", "DESC"):
         rows = [*_scanned(old, INDEX_ROWS.format(order=order))]
         are_all = are_all or None not in rows
-        new.executemany(LOST, filter(None, rows))
+        new.executemany(ADD_LOST, filter(None, rows))
     new.execute(TIMES)
     new.execute(FIRSTS)
     return are_all
@@ -219,11 +219,11 @@ _MASK: Final = 0xFFFFFFFF
 def lost_commits(database: Path) -> str:
     """A sentence about unreadable commits in the write-ahead log; empty if there are none."""
     wal = database.with_name(f"{database.name}-wal")
-    loss = _lost(wal)
-    return loss if loss and loss == _lost(wal) else ""  # else the log changed meanwhile
+    loss = _loss(wal)
+    return loss if loss and loss == _loss(wal) else ""  # else the log changed meanwhile
 
 
-def _lost(wal: Path) -> str:
+def _loss(wal: Path) -> str:
     try:
         data = wal.read_bytes()
     except FileNotFoundError:

@@ -204,8 +204,8 @@ class ReadContract:
         store.append(U, [prompt("a", at=50.0)], expected_version=0)
         store.append(T, [prompt("a", at=10.0), prompt("b", at=70.0)], expected_version=0)
         store.append(U, [prompt("c", at=60.0)], expected_version=1)
-        listed = [(i.id, i.version, i.created_at, i.updated_at) for i in store.list()]
-        assert listed == [(T, 2, 10.0, 70.0), (U, 2, 50.0, 60.0)]
+        rows = [(i.id, i.version, i.created_at, i.updated_at) for i in store.list()]
+        assert rows == [(T, 2, 10.0, 70.0), (U, 2, 50.0, 60.0)]
 
     def test_without_a_compaction_the_window_is_everything(self, store: EventStore) -> None:
         store.append(T, many(3), expected_version=0)

@@ -151,8 +151,8 @@ class SearchContract:
             assert block_at(store, T, f"[{label_of(version)}]") == block
         rewritten, folded = log[-1], len(blocks) + 1
         assert isinstance(rewritten, SummaryReplaced)
-        named = (f"at:{folded}.t1.conv.range.summary", label_of(folded))
-        for path in ("su:t1.conv.range.summary", *named):
+        names = (f"at:{folded}.t1.conv.range.summary", label_of(folded))
+        for path in ("su:t1.conv.range.summary", *names):
             assert block_at(store, T, path) == rewritten.summary, path
         for none in ("ar:t9.user.prompt", label_of(len(log)), label_of(len(log) + 1), "v0", "v1.2"):
             assert block_at(store, T, none) is None, none
@@ -193,12 +193,12 @@ def filled(store: EventStore) -> list[TimelineId]:
 
 def slowly(store: EventStore, name: TimelineId, kinds: Collection[str]) -> Skim:
     """The same, found by reading the whole window."""
-    window, gone = store.load_window(name), store.kept(name).forgotten
+    window, forgotten = store.load_window(name), store.kept(name).forgotten
     return Skim(
-        first=list(store.read(name, after=gone, limit=FIRST)),
+        first=list(store.read(name, after=forgotten, limit=FIRST)),
         compaction=window.compaction,
         window=[each for each in window.events if kind_of(each[1]) in kinds],
-        always=[each for each in store.read(name, after=gone) if kind_of(each[1]) in ALWAYS],
+        always=[each for each in store.read(name, after=forgotten) if kind_of(each[1]) in ALWAYS],
     )
 
 
@@ -211,8 +211,8 @@ def _check(store: EventStore, names: list[TimelineId]) -> None:
         assert skims.keys() == set(names)
         for name in names:
             read = slowly(store, name, kinds)
-            wanted = (read.first, read.compaction, read.window, read.always)
-            assert skims[name] == wanted, (name, kinds)
+            expected = (read.first, read.compaction, read.window, read.always)
+            assert skims[name] == expected, (name, kinds)
 
 
 class SkimContract:

@@ -78,7 +78,7 @@ class RecordingStore(EventStore):
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         call = self._begin(timeline_id)
         window = self.store.load_window(timeline_id)
-        call.read = _named(window.events)
+        call.read = _pairs(window.events)
         self._ended(call, window.version)
         return window
 
@@ -87,7 +87,7 @@ class RecordingStore(EventStore):
     ) -> Sequence[Recorded]:
         call = self._begin(timeline_id)
         page = self.store.read(timeline_id, after=after, limit=limit)
-        call.read = _named(page)
+        call.read = _pairs(page)
         self._ended(call, page[-1][0] if page else 0)
         call.low = inf if page else after  # the page may end before the end of the log
         return page
@@ -101,7 +101,7 @@ class RecordingStore(EventStore):
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         call = self._begin(target)
         version = self.store.fork(source, target, event, at=at)
-        call.appended = tuple(name for _, name in _named(self.store.read(source, limit=at)[:at]))
+        call.appended = tuple(name for _, name in _pairs(self.store.read(source, limit=at)[:at]))
         call.appended += (event.id,)
         call.is_done = True
         self._ended(call, version)
@@ -133,7 +133,7 @@ class RecordingStore(EventStore):
         yield from (f"{name}: {what}" for what in (*_misplaced(calls, log), *_disordered(calls)))
 
 
-def _named(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
+def _pairs(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
     return tuple((version, event.id) for version, event in events)
 
 
@@ -164,9 +164,9 @@ def _disordered(calls: Sequence[StoreCall]) -> Iterator[str]:
         if is_append and first.setdefault(call.appended, call) is not call:
             call.low = inf  # a repetition: the version that it found is not known
     ended = iter(sorted((c for c in calls if c.ended < inf), key=lambda c: c.ended))
-    seen, before = 0, next(ended, None)
+    newest, before = 0, next(ended, None)
     for call in sorted(calls, key=lambda c: c.began):
         while before is not None and before.ended < call.began:
-            seen, before = max(seen, before.high), next(ended, None)
-        if call.low < seen:
-            yield f"a call saw version {call.low} after another had seen {seen}"
+            newest, before = max(newest, before.high), next(ended, None)
+        if call.low < newest:
+            yield f"a call saw version {call.low} after another had seen {newest}"
