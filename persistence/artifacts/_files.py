@@ -223,7 +223,7 @@ class UrlBackend:
         self._objects.delete(f"content/{slot}")
 
     def tidy(self, now: float) -> None:
-        entered = {PurePath(each["path"]).stem for each in self._objects.list("entries")}
+        entered = {PurePath(entry["path"]).stem for entry in self._objects.list("entries")}
         for each in self._objects.list("content"):
             changed_at = each["last_modified"].timestamp()
             if PurePath(each["path"]).name not in entered and changed_at < now - LEFTOVER_SECONDS:
