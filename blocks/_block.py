@@ -83,10 +83,10 @@ def _text(part: Part) -> str:
             return f"[document {part.name}]" if part.name else "[document]"
         case ProviderPart():
             words = "\n".join(text for text in _words(part.value) if text.strip())
-            return words or f"[{_named(part.value)}]"
+            return words or f"[{_part_name(part.value)}]"
 
 
-def _named(value: dict[str, Any]) -> str:
+def _part_name(value: dict[str, Any]) -> str:
     """The kind of a part without text, and its URL if there is one."""
     kind = str(value.get("type") or value.get("kind") or "part")
     url = _url_in(value) or _url_in(value.get("source"))
@@ -255,8 +255,8 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
 
     `order.id` is a field of a field, `items.0` the first item of a list; a key that itself contains dots is found, too.
     """
-    wanted = tuple(paths)
-    if not wanted:
+    keys = tuple(paths)
+    if not keys:
         return {}
     try:
         value: object = msgspec.json.decode(text)
@@ -265,7 +265,7 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
         RecursionError,
     ):  # ValueError also covers a lone surrogate, which is not UTF-8
         return {}
-    values = ((path, _at(value, path)) for path in wanted)
+    values = ((path, _at(value, path)) for path in keys)
     return {path: there for path, there in values if there is not _MISSING}
 
 

@@ -166,14 +166,14 @@ def canonical_block(block: Block) -> Block:
         back = decode_block(data)
         is_same = back == block
     except (CodecError, RecursionError) as error:
-        raise _refused(block, fault_in(block) or str(error)) from error
+        raise _refusal(block, fault_in(block) or str(error)) from error
     may_be_deep = data.count(b"[") + data.count(b"{") > NESTING_MAX
     if may_be_deep and (fault := fault_in(block)):
-        raise _refused(block, fault)
+        raise _refusal(block, fault)
     return block if is_same else back
 
 
-def _refused(block: Block, reason: str) -> CodecError:
+def _refusal(block: Block, reason: str) -> CodecError:
     return CodecError(f"cannot store the {tag_of(block)} {block.id!r}: {reason}")
 
 
@@ -347,8 +347,8 @@ def _spelled(trail: _Trail) -> str:
         trail, name = trail
         names.append(str(name))
     names.reverse()
-    shown = ".".join(names[:_SHOWN_MAX]) or "it"
-    return f"{shown}.…" if len(names) > _SHOWN_MAX else shown
+    path = ".".join(names[:_SHOWN_MAX]) or "it"
+    return f"{path}.…" if len(names) > _SHOWN_MAX else path
 
 
 # The content of confidential results.

@@ -61,9 +61,9 @@ def _shortened(message: str) -> str:
     return short if len(short) <= MESSAGE_MAX else f"{short[:half]} … {short[-half:]}"
 
 
-def _cut(found: re.Match[str]) -> str:
-    quote = found[1] or ""
-    return f"{quote}{in_short(found['quoted'] or found['run'])}{quote}"
+def _cut(match: re.Match[str]) -> str:
+    quote = match[1] or ""
+    return f"{quote}{in_short(match['quoted'] or match['run'])}{quote}"
 
 
 class MisuseError(FoldlineError):
@@ -92,9 +92,9 @@ class UnknownPathError(MisuseError):
     """No block was ever appended at this path; `near` has similar paths."""
 
     def __init__(self, path: str, near: Sequence[str] = ()) -> None:
-        meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         super().__init__(
-            f"no block at path {path!r}; {meant}`foldline show` lists the paths of a timeline"
+            f"no block at path {path!r}; {hint}`foldline show` lists the paths of a timeline"
         )
         self.path = path
         self.near = tuple(near)
@@ -104,9 +104,9 @@ class UnknownCallError(MisuseError):
     """No open tool call has this id."""
 
     def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
-        waiting = f"; open calls: {in_short(', '.join(open_calls))}"
-        waiting = waiting if open_calls else "; no call is open"
-        super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or waiting}")
+        hint = f"; open calls: {in_short(', '.join(open_calls))}"
+        hint = hint if open_calls else "; no call is open"
+        super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or hint}")
         self.call_id = call_id
         self.open_calls = tuple(open_calls)
 
@@ -215,8 +215,8 @@ class TimelineExistsError(VersionConflictError):
     """There is already a timeline of this name; a fork must begin a new one."""
 
     def __init__(self, timeline_id: str, *, found: int) -> None:
-        taken = f"timeline {timeline_id!r} already exists, at version {found}"
-        advice = f"{taken}; give the fork another name, or open that timeline"
+        reason = f"timeline {timeline_id!r} already exists, at version {found}"
+        advice = f"{reason}; give the fork another name, or open that timeline"
         super().__init__(expected=0, found=found, advice=advice)
         self.timeline_id = timeline_id
 
@@ -225,9 +225,9 @@ class UnknownTimelineError(StoreError):
     """The store has no timeline of this name; `near` has similar names."""
 
     def __init__(self, timeline_id: str, near: Iterable[str] = ()) -> None:
-        meant = did_you_mean(timeline_id, near)
+        hint = did_you_mean(timeline_id, near)
         super().__init__(
-            f"no timeline {timeline_id!r} in this store{meant or ';'} `foldline list` says what it holds"
+            f"no timeline {timeline_id!r} in this store{hint or ';'} `foldline list` says what it holds"
         )
         self.timeline_id = timeline_id
 
@@ -280,17 +280,17 @@ class InvalidRequestError(FoldlineError):
 _SHOWN_MAX: Final = 60
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, names: Iterable[str]) -> str:
     """`; did you mean 'store'?` if a known name is similar; else empty."""
-    near = nearest(given, known)
+    near = nearest(name, names)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def nearest(given: object, known: Iterable[str], count: int = 1) -> list[str]:
+def nearest(name: object, names: Iterable[str], count: int = 1) -> list[str]:
     """The known names that are similar to the given one, most similar first."""
     from difflib import get_close_matches  # loaded only after an error
 
-    return get_close_matches(given, list(known), n=count) if isinstance(given, str) else []
+    return get_close_matches(name, list(names), n=count) if isinstance(name, str) else []
 
 
 def in_short(text: str) -> str:
@@ -316,13 +316,13 @@ def install_command(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        declared = requires("foldline") or ()
+        requirements = requires("foldline") or ()
     except PackageNotFoundError:  # not installed: run from a checkout's folder
-        declared = ()
-    marked = (line.partition(";") for line in declared)
+        requirements = ()
+    parts = (line.partition(";") for line in requirements)
     needs = [
         name.strip()
-        for name, _, marker in marked
+        for name, _, marker in parts
         if f"extra == '{extra}'" in marker.replace('"', "'")
     ]
     return shlex.join(["pip", "install", *(needs or [f".[{extra}]"])])

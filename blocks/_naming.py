@@ -107,10 +107,10 @@ class _Filter:
     """A filter of names: it contains all names that were added, and a few others by chance."""
 
     def __init__(self, encoded: str = "") -> None:
-        written = b64decode(encoded, validate=True)
-        if encoded and len(written) != _FILTER_BYTES:
+        data = b64decode(encoded, validate=True)
+        if encoded and len(data) != _FILTER_BYTES:
             raise ValueError(encoded)
-        self._bits = int.from_bytes(written, "little")
+        self._bits = int.from_bytes(data, "little")
 
     def add(self, name: str) -> None:
         for place in self._places(name):
@@ -120,8 +120,8 @@ class _Filter:
         return bool(self._bits) and all(self._bits >> place & 1 for place in self._places(name))
 
     def encoded(self) -> str:
-        written = self._bits.to_bytes(_FILTER_BYTES, "little")
-        return b64encode(written).decode() if self._bits else ""
+        data = self._bits.to_bytes(_FILTER_BYTES, "little")
+        return b64encode(data).decode() if self._bits else ""
 
     def _places(self, name: str) -> list[int]:
         digest = sha256(name.encode(errors="surrogatepass")).digest()
@@ -145,13 +145,13 @@ class Naming:
     def __init__(self, state: FoldState | None = None, since: int = 0) -> None:
         """Begin with an empty log, or with the state at a cut; `since` is the version of the compaction."""
         before = state or FoldState(named=Named())
-        known = before.named or _older(before)
-        self.last_turn = known.last_turn
+        names = before.named or _older(before)
+        self.last_turn = names.last_turn
         """The largest n of turns t<n>."""
-        self._turn = known.turn
-        self._is_counted = known.is_counted
-        self._turns = _Filter.of(known.turns)
-        self._calls = _Filter.of(known.calls)
+        self._turn = names.turn
+        self._is_counted = names.is_counted
+        self._turns = _Filter.of(names.turns)
+        self._calls = _Filter.of(names.calls)
         self._ordinals = dict(before.ordinals)
         self._since = since
 
@@ -202,14 +202,14 @@ class Naming:
             calls=None if self._calls is None else self._calls.encoded(),
         )
 
-    def cut(self, kept: Iterable[tuple[int, Block]]) -> dict[str, int]:
-        """The counts of a turn that continues after a cut; `kept` are the blocks from the cut on.
+    def cut(self, rest: Iterable[tuple[int, Block]]) -> dict[str, int]:
+        """The counts of a turn that continues after a cut; `rest` are the blocks from the cut on.
 
-        Of calls, results and files, only those of kept blocks are included, because a turn may have any number of them.
+        Of calls, results and files, only those of these blocks are included, because a turn may have any number of them.
         The others are added to the filter.
         """
         again: dict[str, int] = {}
-        for version, block in kept:
+        for version, block in rest:
             if block.turn == self._turn:
                 again.setdefault(path_stem(block), version)
             elif not isinstance(block, ToolResult):

@@ -44,31 +44,31 @@ def checked_call(method: _F) -> _F:
 
 def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Function:
     @wraps(function)
-    def checked(*args: Any, **named: Any) -> Any:
+    def checked(*args: Any, **keywords: Any) -> Any:
         try:
-            return function(*args, **named)
+            return function(*args, **keywords)
         except TypeError as wrong:
             if not _is_of_the_call(wrong):
                 raise
-            raise misfit(function, call, named, wrong, error) from None
+            raise misfit(function, call, keywords, wrong, error) from None
 
     @wraps(function)
-    async def acked(*args: Any, **named: Any) -> Any:
-        return await checked(*args, **named)
+    async def acked(*args: Any, **keywords: Any) -> Any:
+        return await checked(*args, **keywords)
 
     return acked if inspect.iscoroutinefunction(function) else checked
 
 
 def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _Function:
     @wraps(function)
-    def checked(*args: Any, **named: Any) -> None:
+    def checked(*args: Any, **keywords: Any) -> None:
         try:
-            function(*args, **named)
+            function(*args, **keywords)
         except (TypeError, ValueError) as wrong:
             if isinstance(wrong, MisuseError):
                 raise
             if _is_of_the_call(wrong):
-                raise misfit(function, call, named, wrong, error) from None
+                raise misfit(function, call, keywords, wrong, error) from None
             raise error(f"{call}: {wrong.args[0] if wrong.args else wrong}") from wrong
 
     return checked
@@ -82,7 +82,7 @@ def _is_of_the_call(wrong: BaseException) -> bool:
 def misfit(
     function: _Function,
     call: str,
-    named: Mapping[str, Any],
+    keywords: Mapping[str, Any],
     wrong: BaseException,
     error: type[MisuseError] = ArgumentError,
 ) -> MisuseError:
@@ -91,7 +91,7 @@ def misfit(
     parameters = [
         name for name in inspect.signature(function).parameters if name not in {"self", "cls"}
     ]
-    for name in named:
+    for name in keywords:
         if name not in parameters:
             return error(
                 f"{call} takes no {name!r}"

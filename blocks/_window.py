@@ -52,8 +52,8 @@ def window_of(events: Sequence[Recorded]) -> LogWindow:
         return LogWindow(version=version, events=tuple(events))
     compaction = in_force[-1]
     cut = compaction[1].cut if isinstance(compaction[1], RangeCompacted) else 0
-    kept = tuple(recorded for recorded in events if recorded[0] >= cut)
-    return LogWindow(version=version, compaction=compaction, events=kept)
+    rest = tuple(recorded for recorded in events if recorded[0] >= cut)
+    return LogWindow(version=version, compaction=compaction, events=rest)
 
 
 def withheld_in(

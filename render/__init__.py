@@ -93,8 +93,8 @@ if TYPE_CHECKING:
     from render.providers._overflow_errors import OVERFLOW_TEXTS as OVERFLOW_TEXTS
     from render.providers._overflow_errors import overflow_of as overflow_of
     from render.providers.anthropic import validate_request as validate_request
-    from render.stages._visibility import Returned as Returned
-    from render.stages._visibility import returned as returned
+    from render.stages._visibility import ReturnedArtifact as ReturnedArtifact
+    from render.stages._visibility import fit_artifacts as fit_artifacts
     from render.summary._text import format_summary as format_summary
     from render.summary._written import SummaryRoom as SummaryRoom
     from render.summary._written import merge_summaries as merge_summaries
@@ -119,7 +119,7 @@ __getattr__, __dir__ = _later(
         ),
         "render.providers._overflow_errors": "OVERFLOW_TEXTS overflow_of",
         "render.providers.anthropic": "validate_request",
-        "render.stages._visibility": "Returned returned",
+        "render.stages._visibility": "ReturnedArtifact fit_artifacts",
         "render.summary._text": "format_summary",
         "render.summary._written": "SummaryRoom merge_summaries",
     },

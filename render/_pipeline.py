@@ -48,7 +48,7 @@ from render.stages._budget import (
 )
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._visibility import (
-    Returned,
+    ReturnedArtifact,
     clip_misfits,
     clip_oversized,
     limit_images,
@@ -70,7 +70,7 @@ class Compact:
 
 @attrs.frozen
 class BringBack:
-    """The agent has named artifacts. The answer is those that come back, as `Returned`."""
+    """The agent has named artifacts. The answer is those that come back, as `ReturnedArtifact`."""
 
     view: View
     artifacts: tuple[ArtifactId, ...]
@@ -103,14 +103,14 @@ def render(
         view = yield Compact(view, trigger)
         view = clip_misfits(view, context)
     view = strip_unbound(view, context) if view.thought else view
-    returned: Sequence[Returned] = ()
-    if context.can_externalize and (named := wanted(view, context.policy)):
-        returned = yield BringBack(view, named)
+    returned: Sequence[ReturnedArtifact] = ()
+    if context.can_externalize and (artifacts := wanted(view, context.policy)):
+        returned = yield BringBack(view, artifacts)
     rendered = show(view, context, returned)
     return Decided(view=view, tokens=tokens, rendered=rendered)
 
 
-def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Rendered:
+def show(view: View, context: Context, returned: Sequence[ReturnedArtifact] = ()) -> Rendered:
     """The request for a view: a pure function of the log and of the returned artifacts.
 
     Raises:
@@ -169,7 +169,7 @@ def _hash(
     prefix_hash: str,
     pieces: Iterable[bytes],
     points: Sequence[CachePoint],
-    returned: Sequence[Returned],
+    returned: Sequence[ReturnedArtifact],
 ) -> str:
     """One hash for the whole request, computed from the cached hashes of its pieces."""
     digest = sha256(prefix_hash.encode() + b"".join(pieces))
@@ -264,9 +264,9 @@ class Rendered:
             MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of
                 tokens.
         """
-        asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
-        self._check("openai.responses", "openai_responses()", **asked)
-        return {"model": self.model, **self.request(), **asked}
+        options = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
+        self._check("openai.responses", "openai_responses()", **options)
+        return {"model": self.model, **self.request(), **options}
 
     @checked_call
     def openai_chat(self, *, max_completion_tokens: int | None = None) -> Json:
@@ -281,9 +281,9 @@ class Rendered:
                 tokens.
         """
         limit = max_completion_tokens
-        asked = {} if limit is None else {"max_completion_tokens": limit}
-        self._check("openai.chat", "openai_chat()", **asked)
-        return {"model": self.model, **self.request(), **asked}
+        options = {} if limit is None else {"max_completion_tokens": limit}
+        self._check("openai.chat", "openai_chat()", **options)
+        return {"model": self.model, **self.request(), **options}
 
     @checked_call
     def gemini(self, *, max_output_tokens: int | None = None) -> Json:
@@ -297,8 +297,8 @@ class Rendered:
             MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of
                 tokens.
         """
-        asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
-        self._check("gemini", "gemini()", **asked)
+        options = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
+        self._check("gemini", "gemini()", **options)
         request = self.request()
         limit = {} if max_output_tokens is None else {"maxOutputTokens": max_output_tokens}
         return {"model": self.model, **request, "config": {**request["config"], **limit}}
@@ -375,13 +375,13 @@ def _unread_of(group: Group, provider: Provider) -> tuple[str, ...]:
         for entry, part in parts
     ]
     return tuple(
-        f"{_called(part)} is replaced by its name: {reason}: {entry.path}"
+        f"{_description(part)} is replaced by its name: {reason}: {entry.path}"
         for entry, part, reason in refusals
         if reason
     )
 
 
-def _called(part: ImagePart | DocumentPart | ProviderPart) -> str:
+def _description(part: ImagePart | DocumentPart | ProviderPart) -> str:
     match part:
         case ImagePart():
             return "an image"

@@ -24,9 +24,9 @@ from blocks.formats._message import Content as Content
 from blocks.formats._message import Format as Format
 from blocks.formats._message import Json as Json
 from blocks.formats._message import Message as Message
+from blocks.formats._message import ModelText as ModelText
 from blocks.formats._message import Response as Response
 from blocks.formats._message import Result as Result
-from blocks.formats._message import Said as Said
 from blocks.formats._message import Shape as Shape
 from blocks.formats._message import Thought as Thought
 from blocks.formats._message import Verbatim as Verbatim

@@ -12,9 +12,9 @@ from blocks.formats._message import (
     Content,
     Json,
     Message,
+    ModelText,
     Response,
     Result,
-    Said,
     Shape,
     Thought,
     Verbatim,
@@ -49,31 +49,31 @@ def read(message: Json) -> Iterator[Message]:
     own = string(message.get("id"))
     match dialogue(message.get("role")):
         case "assistant":
-            yield Message(role="assistant", id=own, content=tuple(spoken(content)))
+            yield Message(role="assistant", id=own, content=tuple(model_content(content)))
         case "system":
             yield Message(role="system", id=own, content=parts_of(content), title="system")
         case "user" | "tool":
-            yield Message(role="user", id=own, content=tuple(_heard(content)))
+            yield Message(role="user", id=own, content=tuple(_user_content(content)))
         case None:
             pass
 
 
-def spoken(content: object) -> Iterator[Content]:
+def model_content(content: object) -> Iterator[Content]:
     """The content of an assistant's message."""
     for item in [content] if isinstance(content, str) else items(content):
-        if (found := said(item)) is not None:
-            yield found
+        if (part := content_of(item)) is not None:
+            yield part
 
 
-def said(item: object) -> Content | None:
+def content_of(item: object) -> Content | None:
     """The content of one block of an assistant's message; None if it is empty."""
     if isinstance(item, str):
-        return Said(text=item) if item.strip() else None
+        return ModelText(text=item) if item.strip() else None
     block = obj(item)
     match block.get("type"):
         case "text":
             text = string(block.get("text"))
-            return Said(text=text) if text.strip() else None
+            return ModelText(text=text) if text.strip() else None
         case "tool_use":
             return Call(
                 call_id=string(block.get("id")),
@@ -86,7 +86,7 @@ def said(item: object) -> Content | None:
             return Verbatim(value=block) if block else None
 
 
-def _heard(content: object) -> Iterator[Content]:
+def _user_content(content: object) -> Iterator[Content]:
     for item in items(content) if isinstance(content, list) else [content]:
         block = obj(item)
         if block.get("type") == "tool_result":
@@ -110,7 +110,7 @@ def response(message: Json) -> Response | None:
         return None
     own = string(message.get("id"))
     return Response(
-        message=Message(role="assistant", id=own, content=tuple(spoken(message["content"]))),
+        message=Message(role="assistant", id=own, content=tuple(model_content(message["content"]))),
         id=own,
         model=string(message.get("model")),
         usage=anthropic_usage_in(obj(message.get("usage"))),
@@ -119,15 +119,15 @@ def response(message: Json) -> Response | None:
     )
 
 
-def anthropic_usage_in(found: Json) -> UsageRecorded | None:
+def anthropic_usage_in(usage: Json) -> UsageRecorded | None:
     """The usage in Anthropic's format, whose input count has only the tokens after the last cache mark."""
-    if not found:
+    if not usage:
         return None
     return spent(
-        uncached=count(found.get("input_tokens")),
-        read=count(found.get("cache_read_input_tokens")),
-        written=count(found.get("cache_creation_input_tokens")),
-        output=count(found.get("output_tokens")),
+        uncached=count(usage.get("input_tokens")),
+        read=count(usage.get("cache_read_input_tokens")),
+        written=count(usage.get("cache_creation_input_tokens")),
+        output=count(usage.get("output_tokens")),
     )
 
 

@@ -12,9 +12,9 @@ from blocks.formats._message import (
     Content,
     Json,
     Message,
+    ModelText,
     Response,
     Result,
-    Said,
     Shape,
     Thought,
     Verbatim,
@@ -25,10 +25,10 @@ from blocks.formats._message import (
     objs,
     part_of,
     parts_of,
+    raw_arguments,
     spent,
     string,
     tool_input,
-    written,
 )
 
 CHAT_SHAPE: Final = Shape(
@@ -65,11 +65,11 @@ def read(message: Json) -> Iterator[Message]:
     own, content = string(message.get("id")), message.get("content")
     match dialogue(message.get("role")):
         case "assistant":
-            yield Message(role="assistant", id=own, content=tuple(_spoken(message)))
+            yield Message(role="assistant", id=own, content=tuple(_model_content(message)))
         case "tool":
             call_id = string(message.get("tool_call_id"))
-            returned = Result(call_id=call_id, parts=parts_of(content))
-            yield Message(role="tool", id=own, content=(returned,))
+            result = Result(call_id=call_id, parts=parts_of(content))
+            yield Message(role="tool", id=own, content=(result,))
         case "system" | "user" as role:
             title = string(message.get("role")) if role == "system" else ""
             yield Message(role=role, id=own, content=parts_of(content), title=title)
@@ -77,7 +77,7 @@ def read(message: Json) -> Iterator[Message]:
             pass
 
 
-def _spoken(message: Json) -> Iterator[Content]:
+def _model_content(message: Json) -> Iterator[Content]:
     """Reasoning, text and calls of an assistant's message."""
     for name in [name for name in REASONING if string(message.get(name))][:1]:
         yield Thought(value={"type": name, name: message[name]})
@@ -87,24 +87,24 @@ def _spoken(message: Json) -> Iterator[Content]:
     yield from calls(message)
 
 
-def texts(content: Any, known: Json = _NOTHING, source: str = "") -> Iterator[Said | Verbatim]:
-    """The text of a model's message, joined to one, and its other content; `known` is data that must be sent back with
+def texts(content: Any, provider: Json = _NOTHING, source: str = "") -> Iterator[Content]:
+    """The text of a model's message, joined to one, and its other content; `provider` is data that must be sent back with
     the text."""
-    listed = items(content) if isinstance(content, list) else [content]
-    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in listed]
+    entries = items(content) if isinstance(content, list) else [content]
+    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in entries]
     text = "".join(string(part.get("text")) or string(part.get(REFUSAL)) for part in parts)
     if text.strip():
         refused = {REFUSAL: True} if any(part.get("type") == REFUSAL for part in parts) else {}
-        yield Said(text=text, provider={**known, **refused}, source=source)
+        yield ModelText(text=text, provider={**provider, **refused}, source=source)
     for part in parts:
-        yield from (found for found in said(part) if isinstance(found, Verbatim))
+        yield from (each for each in content_of(part) if isinstance(each, Verbatim))
 
 
-def said(item: Any) -> Iterator[Said | Verbatim]:
+def content_of(item: Any) -> Iterator[ModelText | Verbatim]:
     """One item of an assistant's content; nothing if it is empty."""
     part = part_of(item)
     if isinstance(part, TextPart):
-        yield Said(text=part.text)
+        yield ModelText(text=part.text)
     elif part is not None:
         yield Verbatim(value=obj(item), vendor=OPENAI)
 
@@ -130,7 +130,7 @@ def _call(call: Json) -> Call:
         call_id=string(call.get("id")),
         name=string(function.get("name")),
         input=tool_input(function.get("arguments")),
-        provider=written(function.get("arguments")),
+        provider=raw_arguments(function.get("arguments")),
     )
 
 
@@ -160,29 +160,29 @@ def _stop(message: Json, reason: str) -> str:
     return "refusal" if message.get("refusal") else stop
 
 
-def usage_in(found: Json) -> UsageRecorded | None:
+def usage_in(usage: Json) -> UsageRecorded | None:
     """The usage in formats whose input count includes cached tokens: OpenAI's and those of frameworks."""
-    if not found:
+    if not usage:
         return None
-    details = next((inner for name in _DETAILS if (inner := obj(found.get(name)))), _NOTHING)
-    prompt = _first(found, ("prompt_tokens", "input_tokens"))
-    read = _first(details, _tiered(_READ)) or _first(
-        found, ("cache_read_tokens", "prompt_cache_hit_tokens")
+    details = next((inner for name in _DETAILS if (inner := obj(usage.get(name)))), _NOTHING)
+    prompt = _first(usage, ("prompt_tokens", "input_tokens"))
+    reads = _first(details, _tiered(_READ)) or _first(
+        usage, ("cache_read_tokens", "prompt_cache_hit_tokens")
     )
-    written = _first(details, _tiered(_WRITTEN)) or _first(found, _WRITTEN)
-    written = written or sum(count(details.get(name)) for name in _LIVES)
-    read = min(read, prompt)
-    written = min(written, prompt - read)
+    writes = _first(details, _tiered(_WRITTEN)) or _first(usage, _WRITTEN)
+    writes = writes or sum(count(details.get(name)) for name in _LIVES)
+    reads = min(reads, prompt)
+    writes = min(writes, prompt - reads)
     return spent(
-        uncached=prompt - read - written,
-        read=read,
-        written=written,
-        output=_first(found, ("completion_tokens", "output_tokens")),
+        uncached=prompt - reads - writes,
+        read=reads,
+        written=writes,
+        output=_first(usage, ("completion_tokens", "output_tokens")),
     )
 
 
-def _first(found: Json, names: tuple[str, ...]) -> int:
-    return next((number for name in names if (number := count(found.get(name)))), 0)
+def _first(fields: Json, names: tuple[str, ...]) -> int:
+    return next((number for name in names if (number := count(fields.get(name)))), 0)
 
 
 def _tiered(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -56,11 +56,11 @@ class _Row:
     adds: bool = False
     """Whether it adds to earlier ones of its kind."""
 
-    def standing(self, found: re.Match[str], text: str) -> str:
+    def standing(self, match: re.Match[str], text: str) -> str:
         if self.kind is None:
             return ""
         return standing_key(
-            self.kind, self.name, found.groupdict().get("source") or "", text * self.adds
+            self.kind, self.name, match.groupdict().get("source") or "", text * self.adds
         )
 
 
@@ -163,9 +163,9 @@ def client_text(text: str, *, is_opening: bool = False) -> ClientText | None:
 def command_in(text: str) -> str:
     """The command that the user typed, with the user's words behind it (`/review all of it`), if the text is one that a
     client has written down; empty for other texts, and for a command without words that the client carries out itself."""
-    found = _COMMAND.fullmatch(text.strip()) if text.lstrip().startswith("<command-") else None
-    words = (found["words"] or "").strip() if found else ""
-    return f"{found['name'].strip()} {words}".strip() if found and (words or found["asks"]) else ""
+    match = _COMMAND.fullmatch(text.strip()) if text.lstrip().startswith("<command-") else None
+    words = (match["words"] or "").strip() if match else ""
+    return f"{match['name'].strip()} {words}".strip() if match and (words or match["asks"]) else ""
 
 
 def operator_text(text: str) -> ClientText:

@@ -102,7 +102,7 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
     read = _READERS[checked_format(format, "messages_from()")].read
     for number, item in enumerate(cast("Iterable[object]", messages)):
         fields = dumped(item, f"messages[{number}]: expected a message of the format {format!r}")
-        yield _known(tuple(read(fields)), fields, number, format)
+        yield _checked(tuple(read(fields)), fields, number, format)
 
 
 def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
@@ -110,14 +110,12 @@ def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
     return tuple(_READERS[name].read(fields))
 
 
-def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
+def _checked(messages: Sequence[Message], fields: Json, at: int, name: str) -> Sequence[Message]:
     is_empty = fields.get("type") in ("item_reference", "remove") or "parts" in fields
-    if read or is_empty:
-        return read
+    if messages or is_empty:
+        return messages
     type_fields = {key: fields[key] for key in ("role", "type", "kind") if key in fields}
-    raise ArgumentError(
-        f"messages[{number}]: {type_fields} is not a message of the format {name!r}"
-    )
+    raise ArgumentError(f"messages[{at}]: {type_fields} is not a message of the format {name!r}")
 
 
 def response_from(response: object, format: Format) -> Response:  # noqa: A002 -- as everywhere
@@ -129,12 +127,12 @@ def response_from(response: object, format: Format) -> Response:  # noqa: A002 -
     """
     what = f"a response of the format {format!r}"
     fields = dumped(response, f"expected {what}")
-    found = RESPONSES[checked_format(format, "response_from()")](fields)
-    if found is None:
+    reply = RESPONSES[checked_format(format, "response_from()")](fields)
+    if reply is None:
         raise ArgumentError(f"expected {what}; {_summary_of(fields)}")
-    if not found.message.content and found.usage is None:
+    if not reply.message.content and reply.usage is None:
         raise ArgumentError(f"{what} is empty: it has neither content nor usage")
-    return found
+    return reply
 
 
 def _summary_of(fields: Json) -> str:
@@ -155,12 +153,12 @@ def stream_of(name: Format, call: str) -> Stream:
     Raises:
         ArgumentError: there is no such format, or it has no stream of events.
     """
-    made = _READERS[checked_format(name, call)].stream
-    if made is None:
+    new_stream = _READERS[checked_format(name, call)].stream
+    if new_stream is None:
         raise ArgumentError(
             f"{call}: {name!r} has no stream of events; record its whole response with record()"
         )
-    return made()
+    return new_stream()
 
 
 def event_of(event: object) -> Json:

@@ -16,9 +16,9 @@ from blocks.formats._message import (
     Content,
     Json,
     Message,
+    ModelText,
     Response,
     Result,
-    Said,
     Shape,
     Thought,
     Verbatim,
@@ -70,9 +70,9 @@ def gemini_field(fields: Json, name: str) -> Any:
     return value
 
 
-def _named(fields: Json) -> Json:
-    known = known_fields(fields)
-    return {_HUMP.sub(lambda found: found[1].upper(), name): known[name] for name in known}
+def _rest_names(fields: Json) -> Json:
+    fields = known_fields(fields)
+    return {_HUMP.sub(lambda match: match[1].upper(), name): fields[name] for name in fields}
 
 
 def read(content: Json) -> Iterator[Message]:
@@ -81,37 +81,37 @@ def read(content: Json) -> Iterator[Message]:
     if "parts" not in content:
         return
     if role in _MODEL:
-        yield Message(role="assistant", content=tuple(_spoken(parts)))
+        yield Message(role="assistant", content=tuple(_model_content(parts)))
     elif role in _USER:
-        yield Message(role="user", content=tuple(_heard(parts)))
+        yield Message(role="user", content=tuple(_user_content(parts)))
 
 
-def _heard(parts: list[Json]) -> Iterator[Content]:
+def _user_content(parts: list[Json]) -> Iterator[Content]:
     for part in parts:
-        if returned := obj(gemini_field(part, "functionResponse")):
-            yield result(returned)
+        if fields := obj(gemini_field(part, "functionResponse")):
+            yield result(fields)
         elif (content := part_of(part)) is not None:
             yield content
 
 
-def result(returned: Json) -> Result:
+def result(fields: Json) -> Result:
     """The result of a function: `output` or `error` of its response, or all of it."""
-    response = obj(returned.get("response"))
+    response = obj(fields.get("response"))
     value: object = response.get("output", response.get("error", response))
     texts = parts_of(value) if isinstance(value, str) else (json_part(value),) if value else ()
-    pictures = parts_of(objs(returned.get("parts")))
+    pictures = parts_of(objs(fields.get("parts")))
     return Result(
-        call_id=string(returned.get("id")), parts=(*texts, *pictures), is_error="error" in response
+        call_id=string(fields.get("id")), parts=(*texts, *pictures), is_error="error" in response
     )
 
 
-def _spoken(parts: list[Json]) -> Iterator[Content]:
+def _model_content(parts: list[Json]) -> Iterator[Content]:
     for part in parts:
-        if (content := said(part)) is not None:
+        if (content := content_of(part)) is not None:
             yield content
 
 
-def said(part: Json) -> Content | None:
+def content_of(part: Json) -> Content | None:
     """The content of one part of the model; None if it is empty."""
     sealed = string(gemini_field(part, SIGNATURE))
     seal: Json = {SIGNATURE: sealed} if sealed else {}
@@ -120,42 +120,42 @@ def said(part: Json) -> Content | None:
         if part.get("thought"):
             return Thought(value={"text": text, "thought": True, **seal})
         if text.strip():
-            return Said(text=text, provider=seal)
+            return ModelText(text=text, provider=seal)
         return Thought(value={"text": text, **seal}) if sealed else None
-    if called := obj(gemini_field(part, "functionCall")):
+    if call := obj(gemini_field(part, "functionCall")):
         return Call(
-            call_id=string(called.get("id")),
-            name=string(called.get("name")),
-            input=tool_input(called.get("args")),
+            call_id=string(call.get("id")),
+            name=string(call.get("name")),
+            input=tool_input(call.get("args")),
             provider=seal,
         )
     # REST names for its fields and theirs; names further inside are the application's own data
     value = {
-        name: _named(cast("Json", value)) if isinstance(value, dict) else value
-        for name, value in _named(part).items()
+        name: _rest_names(cast("Json", value)) if isinstance(value, dict) else value
+        for name, value in _rest_names(part).items()
     }
     if value.keys() <= {SIGNATURE, "thought"}:
         return Thought(value={"text": "", **seal}) if sealed else None
     return Verbatim(value=value, vendor=VENDOR)
 
 
-def response(found: Json) -> Response | None:
+def response(fields: Json) -> Response | None:
     """The response; None if it is not one. Without a candidate, its message is empty: the prompt was blocked."""
-    candidates = objs(found.get("candidates"))
-    blocked = obj(gemini_field(found, "promptFeedback"))
-    if not (candidates or blocked or "candidates" in found):
+    candidates = objs(fields.get("candidates"))
+    feedback = obj(gemini_field(fields, "promptFeedback"))
+    if not (candidates or feedback or "candidates" in fields):
         return None
     first = candidates[0] if candidates else {}
-    own = string(gemini_field(found, "responseId"))
+    own = string(gemini_field(fields, "responseId"))
     parts = objs(obj(first.get("content")).get("parts"))
     stop = _stop(string(gemini_field(first, "finishReason")), parts)
     return Response(
-        message=Message(role="assistant", id=own, content=tuple(_spoken(parts))),
+        message=Message(role="assistant", id=own, content=tuple(_model_content(parts))),
         id=own,
-        model=string(gemini_field(found, "modelVersion")),
-        usage=gemini_usage_in(obj(gemini_field(found, "usageMetadata"))),
+        model=string(gemini_field(fields, "modelVersion")),
+        usage=gemini_usage_in(obj(gemini_field(fields, "usageMetadata"))),
         is_cut_off=stop == "max_tokens",
-        stop="refusal" if blocked and not candidates else stop,
+        stop="refusal" if feedback and not candidates else stop,
     )
 
 
@@ -165,16 +165,16 @@ def _stop(reason: str, parts: Sequence[Json]) -> str:
     return GEMINI_SHAPE.stops.get(reason, reason.lower())
 
 
-def gemini_usage_in(found: Json) -> UsageRecorded | None:
+def gemini_usage_in(usage: Json) -> UsageRecorded | None:
     """The usage; None: not reported. In this format, the prompt's tokens include those read from the cache, but the
     candidates' tokens do not include thoughts."""
-    if not found:
+    if not usage:
         return None
-    prompt = count(gemini_field(found, "promptTokenCount"))
-    prompt += count(gemini_field(found, "toolUsePromptTokenCount"))
-    read_tokens = min(count(gemini_field(found, "cachedContentTokenCount")), prompt)
-    output = count(gemini_field(found, "candidatesTokenCount")) + count(
-        gemini_field(found, "thoughtsTokenCount")
+    prompt = count(gemini_field(usage, "promptTokenCount"))
+    prompt += count(gemini_field(usage, "toolUsePromptTokenCount"))
+    read_tokens = min(count(gemini_field(usage, "cachedContentTokenCount")), prompt)
+    output = count(gemini_field(usage, "candidatesTokenCount")) + count(
+        gemini_field(usage, "thoughtsTokenCount")
     )
     return spent(uncached=prompt - read_tokens, read=read_tokens, written=0, output=output)
 

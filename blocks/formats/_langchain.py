@@ -48,7 +48,7 @@ def read(message: Json) -> Iterator[Message]:
     kind = message.get("type")
     match dialogue(kind) or dialogue(message.get("role")):
         case "assistant":
-            yield Message(role="assistant", id=own, content=tuple(_spoken(message)))
+            yield Message(role="assistant", id=own, content=tuple(_model_content(message)))
         case "tool":
             yield Message(role="tool", id=own, content=(_result(message),))
         case "system" | "user" as role:
@@ -66,31 +66,31 @@ def _result(message: Json) -> Result:
     )
 
 
-def _spoken(message: Json) -> Iterator[Content]:
+def _model_content(message: Json) -> Iterator[Content]:
     """The content in order; calls that are not in the content come last."""
     calls = [*_calls(message, "tool_calls"), *_calls(message, "invalid_tool_calls")]
-    asked = {call.call_id: call for call in calls}
+    by_id = {call.call_id: call for call in calls}
     vendor = string(obj(message.get("response_metadata")).get("model_provider"))
     for item in as_sent(message):
         if kind_of(obj(item)) not in _CALLS:
             block = obj(item)
             if vendor == _GOOGLE:
-                yield from _told(item)
+                yield from _gemini_content(item)
             elif kind_of(block) in _THINKING:
                 yield Thought(value=block, source=string(block.get("id")))
             elif block.get("type") == "message":
-                yield from _responses.said_in(block)
+                yield from _responses.message_content(block)
             elif vendor != "anthropic":
-                yield from _chat.said(item)
-            elif (found := _anthropic.said(item)) is not None:
-                yield found
-        elif (call := _asked(item, asked, is_alone=not calls)) is not None:
+                yield from _chat.content_of(item)
+            elif (content := _anthropic.content_of(item)) is not None:
+                yield content
+        elif (call := _repeated_call(item, by_id, is_alone=not calls)) is not None:
             calls = [other for other in calls if other.call_id != call.call_id]
             yield call
     yield from calls
 
 
-def _told(item: Any) -> Iterator[Content]:
+def _gemini_content(item: Any) -> Iterator[Content]:
     """Content of Gemini: LangChain gives a part's signature to its block."""
     block = obj(item) or {"type": "text", "text": item}
     seal = string(block.get("signature")) or string(obj(block.get("extras")).get("signature"))
@@ -103,8 +103,8 @@ def _told(item: Any) -> Iterator[Content]:
     else:
         yield from parts_of(block)
         return
-    if (found := _gemini.said(part)) is not None:
-        yield found
+    if (content := _gemini.content_of(part)) is not None:
+        yield content
 
 
 def _calls(message: Json, name: str) -> Iterator[Call]:
@@ -124,43 +124,43 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
         )
 
 
-def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
+def _repeated_call(item: Json, calls: Mapping[str, Call], *, is_alone: bool) -> Call | None:
     """The call that a block of the content repeats, with data of its provider; None if there is no such call."""
     is_item = string(item.get("type")) in _responses.RESPONSES_SHAPE.calls
-    found = _responses.spoken(item) if is_item else _anthropic.said(item)
-    call = asked.get(string(item.get("call_id" if is_item else "id")))
+    content = _responses.item_content(item) if is_item else _anthropic.content_of(item)
+    call = calls.get(string(item.get("call_id" if is_item else "id")))
     if call is None:
-        return found if is_alone and isinstance(found, Call) else None
-    if not (is_item and isinstance(found, Call)):
+        return content if is_alone and isinstance(content, Call) else None
+    if not (is_item and isinstance(content, Call)):
         return call
-    is_edited = found.input != call.input and item.get("type") == "function_call"
-    return replace(found, input=call.input, provider={}) if is_edited else found
+    is_edited = content.input != call.input and item.get("type") == "function_call"
+    return replace(content, input=call.input, provider={}) if is_edited else content
 
 
 def response(message: Json) -> Response | None:
     """An assistant's message as a response; None if it is not one."""
-    found = next(read(message), None)
-    if found is None or found.role != "assistant":
+    reply = next(read(message), None)
+    if reply is None or reply.role != "assistant":
         return None
     message = obj(message.get("data")) or message
-    known = obj(message.get("response_metadata"))
+    metadata = obj(message.get("response_metadata"))
     return Response(
-        message=found,
-        id=found.id,
-        model=string(known.get("model_name")) or string(known.get("model")),
+        message=reply,
+        id=reply.id,
+        model=string(metadata.get("model_name")) or string(metadata.get("model")),
         usage=usage_in(obj(message.get("usage_metadata"))),
-        is_cut_off=_stopped(known) in _CUT_OFF and not _runs(found, message),
+        is_cut_off=_stop_reason(metadata) in _CUT_OFF and not _runs(reply, message),
     )
 
 
-def _stopped(known: Json) -> str:
+def _stop_reason(metadata: Json) -> str:
     names = ("finish_reason", "stop_reason", "status")
-    return next((found for name in names if (found := string(known.get(name)))), "")
+    return next((reason for name in names if (reason := string(metadata.get(name)))), "")
 
 
-def _runs(found: Message, message: Json) -> bool:
+def _runs(reply: Message, message: Json) -> bool:
     """Whether LangChain runs the last call even though the response was cut off, so that a result will follow."""
-    last = found.content[-1] if found.content else None
+    last = reply.content[-1] if reply.content else None
     return isinstance(last, Call) and last in _calls(message, "tool_calls")
 
 
@@ -182,16 +182,16 @@ def as_sent(message: Json) -> Iterator[Any]:
     """Texts and blocks in the form of the provider; blocks of one item are joined."""
     content = message.get("content")
     before = obj(obj(message.get("additional_kwargs")).get("reasoning"))  # "v0"
-    given = items(content) if isinstance(content, list) else [content]
-    blocks = [_plain(item) for item in ([before, *given] if before else given)]
+    entries = items(content) if isinstance(content, list) else [content]
+    blocks = [_plain(item) for item in ([before, *entries] if before else entries)]
     for (kind, own), run in groupby(blocks, _item_of):
-        found = list(run)
+        members = list(run)
         if kind == "message":
-            yield {**found[0], "type": kind, "id": own, "content": found}
+            yield {**members[0], "type": kind, "id": own, "content": members}
         elif kind == "reasoning":
-            yield _reasoning(found)
+            yield _reasoning(members)
         else:
-            yield from found
+            yield from members
 
 
 def _plain(item: Any) -> Any:
@@ -209,8 +209,8 @@ def _plain(item: Any) -> Any:
     if summary := objs(block.get("summary")):
         own["summary"] = [{n: v for n, v in part.items() if n not in _STREAMED} for part in summary]
     if "reasoning" in block and (signature := obj(block.get("extras")).get("signature")):
-        said = string(block.get("reasoning"))
-        return {"type": "thinking", "thinking": said, "signature": signature}
+        text = string(block.get("reasoning"))
+        return {"type": "thinking", "thinking": text, "signature": signature}
     return own
 
 
@@ -226,6 +226,6 @@ def _item_of(item: Any) -> tuple[str, str]:
 def _reasoning(blocks: Sequence[Json]) -> Json:
     """The reasoning item of these blocks, each of which has a part of its summary."""
     texts = [block["reasoning"] for block in blocks if "reasoning" in block]
-    known = {**blocks[0], **obj(blocks[0].get("extras"))}
-    own = {name: value for name, value in known.items() if name not in ("reasoning", "extras")}
+    fields = {**blocks[0], **obj(blocks[0].get("extras"))}
+    own = {name: value for name, value in fields.items() if name not in ("reasoning", "extras")}
     return {**own, "summary": [{"type": "summary_text", "text": text} for text in texts]}

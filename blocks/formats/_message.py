@@ -103,7 +103,7 @@ def _parsed(text: str) -> object:
         return text
 
 
-def written(arguments: Any) -> Json:
+def raw_arguments(arguments: Any) -> Json:
     """Data that must be sent back with a call: the arguments as the model wrote them, if they cannot be derived from
     the parsed input; else empty."""
     if not isinstance(arguments, str):
@@ -111,9 +111,9 @@ def written(arguments: Any) -> Json:
     return {} if arguments == spelled(tool_input(arguments)) else {"arguments": arguments}
 
 
-def spelled(given: Json) -> str:
+def spelled(arguments: Json) -> str:
     """Arguments as text, if the model's own text is not known."""
-    return dumps(given, ensure_ascii=False, separators=(",", ":"))
+    return dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 
 def json_part(value: Any) -> TextPart:
@@ -270,7 +270,7 @@ class Thought(msgspec.Struct, frozen=True, kw_only=True):
     """The foreign id of this piece, if pieces have ids; also in the classes below."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ModelText(msgspec.Struct, frozen=True, kw_only=True):
     """Text of the model."""
 
     text: str
@@ -307,7 +307,7 @@ class Verbatim(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-Content: TypeAlias = Part | Thought | Said | Call | Result | Verbatim
+Content: TypeAlias = Part | Thought | ModelText | Call | Result | Verbatim
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -417,13 +417,13 @@ class BlockMaker:
     def spoken(self, message: Message) -> Iterator[Block]:
         """The blocks of a model's message."""
         for content in message.content:
-            if isinstance(content, Said | Thought | Call | Verbatim):
+            if isinstance(content, ModelText | Thought | Call | Verbatim):
                 yield self._spoken(content, message.id)
 
-    def _spoken(self, content: Said | Thought | Call | Verbatim, response: str) -> Block:
+    def _spoken(self, content: ModelText | Thought | Call | Verbatim, response: str) -> Block:
         own, turn, source = self.new_id(), self.turn, content.source or response
         match content:
-            case Said(text=text):
+            case ModelText(text=text):
                 return AssistantCompletion(
                     id=own,
                     turn=turn,
@@ -448,10 +448,10 @@ class BlockMaker:
                     provider=content.provider,
                 )
             case Verbatim(value=value):
-                fields = {"id": own, "turn": turn, "author": "assistant", "source": source}
+                fields: Json = {"id": own, "turn": turn, "author": "assistant", "source": source}
                 kind = ".".join(filter(None, (content.vendor, str(value.get("type") or "part"))))
-                known = {"response": response, "value": value}
-                return OpaqueBlock(f"{PROVIDER_TAG}{kind}", {**fields, **known})
+                fields |= {"response": response, "value": value}
+                return OpaqueBlock(f"{PROVIDER_TAG}{kind}", fields)
 
     def words(self, message: Message, kind: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         """The block of a user's message; none if it is empty.
@@ -459,14 +459,14 @@ class BlockMaker:
         If the first part is text, it becomes the block's text. All other parts stay separate, because they are sent
         again as separate parts.
         """
-        found = parts_in(message.content)
-        text = text_of_parts(found[:1]) if isinstance(next(iter(found), None), TextPart) else ""
-        parts = tuple(found[1:] if text else found)
-        if text or parts:
+        parts = parts_in(message.content)
+        text = text_of_parts(parts[:1]) if isinstance(next(iter(parts), None), TextPart) else ""
+        others = tuple(parts[1:] if text else parts)
+        if text or others:
             own, source = self.new_id(), message.id
-            yield kind(id=own, turn=self.turn, source=source, text=text, parts=parts)
+            yield kind(id=own, turn=self.turn, source=source, text=text, parts=others)
 
-    def told(self, message: Message) -> Iterator[Block]:
+    def operator(self, message: Message) -> Iterator[Block]:
         """The block of an operator's message within a history; none if it is empty."""
         from blocks.formats._client_texts import operator_text  # only histories have such messages
 
@@ -481,16 +481,16 @@ class BlockMaker:
                 standing=operator_text(text).standing if message.title else "",
             )
 
-    def result(self, found: Result, source: str) -> Block:
+    def result(self, result: Result, source: str) -> Block:
         """The block of a tool's result."""
         return ToolResult(
             id=self.new_id(),
             turn=self.turn,
-            source=found.source or source,
-            call_id=CallId(found.call_id),
-            parts=found.parts,
-            is_error=found.is_error,
-            envelope=Envelope(outcome="failure" if found.is_error else "success"),
+            source=result.source or source,
+            call_id=CallId(result.call_id),
+            parts=result.parts,
+            is_error=result.is_error,
+            envelope=Envelope(outcome="failure" if result.is_error else "success"),
         )
 
 
@@ -583,13 +583,10 @@ def _image(block: Json) -> Part:
     if is_web_url(url):
         return ImagePart(url=url)
     media_type, data = _inline(url)
+    if media_type is None:
+        return ProviderPart(value=block)
     # The data is not checked: redaction may have made it invalid, and the code that decodes it must handle that.
-    known = media_type is not None
-    return (
-        ImagePart(media_type=media_type or "image/png", data=data)
-        if known
-        else ProviderPart(value=block)
-    )
+    return ImagePart(media_type=media_type or "image/png", data=data)
 
 
 def _document(block: Json) -> Part:
@@ -616,8 +613,8 @@ def _file(source: Json, block: Json) -> Part:
     if data.startswith("data:"):
         url = data
     if url:
-        found, data = _inline(url)
-        media_type = found or media_type
+        inline_type, data = _inline(url)
+        media_type = inline_type or media_type
     if not data:
         return ProviderPart(value=block)
     if media_type.startswith("image/"):
@@ -677,8 +674,7 @@ def _inline(url: str) -> tuple[str | None, str]:
 
 def _standard(data: str) -> str:
     """Base64 in the standard alphabet, without the beginning of a data URL."""
-    _, found = _inline(data)
-    data = found or data
+    data = _inline(data)[1] or data
     return data.replace("-", "+").replace("_", "/") if "-" in data or "_" in data else data
 
 
@@ -688,8 +684,8 @@ def _standard(data: str) -> str:
 def usage_of(response: Json, read: Callable[[Json], UsageRecorded | None]) -> UsageRecorded | None:
     """The usage of a response, with its model and id; None: not reported."""
     usage = read(obj(response.get("usage")))
-    named = {"model": string(response.get("model")), "response": string(response.get("id"))}
-    return usage and replace(usage, **named)
+    ids = {"model": string(response.get("model")), "response": string(response.get("id"))}
+    return usage and replace(usage, **ids)
 
 
 def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:
@@ -711,5 +707,5 @@ _LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available
 def tier_of(usage: Json, response: Json | None = None) -> str:
     """The service tier, speed or region for which the list prices do not hold; empty if they do."""
     names = ("service_tier", "speed", "inference_geo")
-    told = (string(given.get(name)) for given in (usage, response or {}) for name in names)
-    return " ".join(name for name in told if name not in _LIST_PRICED)
+    values = (string(fields.get(name)) for fields in (usage, response or {}) for name in names)
+    return " ".join(name for name in values if name not in _LIST_PRICED)

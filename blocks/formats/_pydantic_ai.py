@@ -13,9 +13,9 @@ from blocks.formats._message import (
     Content,
     Json,
     Message,
+    ModelText,
     Response,
     Result,
-    Said,
     Thought,
     Verbatim,
     items,
@@ -23,9 +23,9 @@ from blocks.formats._message import (
     obj,
     objs,
     parts_of,
+    raw_arguments,
     string,
     tool_input,
-    written,
 )
 
 _ERRORS: Final = ("failed", "denied", "retried")
@@ -56,15 +56,15 @@ def read(message: Json) -> Iterator[Message]:
             yield from _request(message)
         case "response":
             own = string(message.get("provider_response_id"))
-            content = tuple(_spoken(objs(message.get("parts"))))
+            content = tuple(_model_content(objs(message.get("parts"))))
             yield Message(role="assistant", id=own, content=content)
         case _:
             pass
 
 
 def _request(message: Json) -> Iterator[Message]:
-    if said := string(message.get("instructions")):
-        yield Message(role="system", instructions=said)
+    if instructions := string(message.get("instructions")):
+        yield Message(role="system", instructions=instructions)
     for part in objs(message.get("parts")):
         content = part.get("content")
         match part.get("part_kind"):
@@ -78,11 +78,11 @@ def _request(message: Json) -> Iterator[Message]:
             case "retry-prompt" if part.get("tool_name"):
                 yield Message(role="tool", content=(_result(part, failed=True),))
             case "retry-prompt":
-                yield Message(role="user", content=_returned(content))
+                yield Message(role="user", content=_result_parts(content))
             case "instruction-delta":
-                yield Message(role="system", content=_returned(content), title="system")
+                yield Message(role="system", content=_result_parts(content), title="system")
             case "retry-feedback":
-                yield Message(role="system", content=_returned(content))
+                yield Message(role="system", content=_result_parts(content))
             case str() as kind if kind in _SILENT:
                 pass
             case _:
@@ -91,18 +91,18 @@ def _request(message: Json) -> Iterator[Message]:
 
 def _result(part: Json, *, failed: bool) -> Result:
     call_id = string(part.get("tool_call_id"))
-    return Result(call_id=call_id, parts=_returned(part.get("content")), is_error=failed)
+    return Result(call_id=call_id, parts=_result_parts(part.get("content")), is_error=failed)
 
 
-def _returned(content: Any) -> tuple[Part, ...]:
+def _result_parts(content: Any) -> tuple[Part, ...]:
     """The result of a tool, which may be any JSON: a text, a part, an object, or a list of these."""
-    found = items(content) if isinstance(content, list) else [content]
-    if not any(isinstance(item, str) or _is_part(item) for item in found):
+    array = items(content) if isinstance(content, list) else [content]
+    if not any(isinstance(item, str) or _is_part(item) for item in array):
         return (json_part(content),)
-    read = [item if isinstance(item, str) or _is_part(item) else json_part(item) for item in found]
+    parts = [item if isinstance(item, str) or _is_part(item) else json_part(item) for item in array]
     return tuple(
         part
-        for item in read
+        for item in parts
         for part in ((item,) if isinstance(item, TextPart) else parts_of(item))
     )
 
@@ -112,14 +112,14 @@ def _is_part(item: object) -> bool:
     return "kind" in fields and bool({"url", "data", "text", "content"} & fields.keys())
 
 
-def _spoken(parts: Sequence[Json]) -> Iterator[Content]:
+def _model_content(parts: Sequence[Json]) -> Iterator[Content]:
     """The content of a model's message; consecutive parts with one reasoning id are one reasoning item."""
     for own, group in groupby(parts, _reasoning_id):
-        found = list(group)
-        if own and (item := _reasoning(own, found)):
+        members = list(group)
+        if own and (item := _reasoning(own, members)):
             yield Thought(value=item, source=own)
         else:
-            yield from (content for part in found for content in _said(part))
+            yield from (content for part in members for content in _part_content(part))
 
 
 def _reasoning_id(part: Json) -> str:
@@ -133,7 +133,7 @@ def _reasoning_id(part: Json) -> str:
 def _reasoning(own: str, parts: Sequence[Json]) -> Json | None:
     """The item as its provider sent it; None if it lacks what the provider needs back."""
     details = [obj(part.get("provider_details")) for part in parts]
-    raw = [string(text) for found in details for text in items(found.get("raw_content"))]
+    raw = [string(text) for each in details for text in items(each.get("raw_content"))]
     sealed = next((sign for part in parts if (sign := string(part.get("signature")))), "")
     if not sealed and not raw:
         return None
@@ -149,12 +149,12 @@ def _reasoning(own: str, parts: Sequence[Json]) -> Json | None:
     }
 
 
-def _said(part: Json) -> Iterator[Content]:
+def _part_content(part: Json) -> Iterator[Content]:
     own = string(part.get("id"))
     match part.get("part_kind"):
         case "text":
             if (text := string(part.get("content"))).strip():
-                yield Said(text=text, provider=_attached(part))
+                yield ModelText(text=text, provider=_attached(part))
         case "thinking":
             yield Thought(value=_thinking(part, own))
         case "tool-call":
@@ -162,7 +162,7 @@ def _said(part: Json) -> Iterator[Content]:
                 call_id=string(part.get("tool_call_id")),
                 name=string(part.get("tool_name")),
                 input=tool_input(part.get("args")),
-                provider={**_attached(part), **written(part.get("args"))},
+                provider={**_attached(part), **raw_arguments(part.get("args"))},
             )
         case "builtin-tool-call" | "builtin-tool-return" if _is_of_the_web(part):
             yield Verbatim(value=_web(part), source=own)
@@ -179,15 +179,15 @@ def _web(part: Json) -> Json:
     """A call of a tool that Anthropic runs itself, or its result, in Anthropic's format."""
     name, own = string(part.get("tool_name")), string(part.get("tool_call_id"))
     if part.get("part_kind") == "builtin-tool-call":
-        given = tool_input(part.get("args"))
-        return {"type": "server_tool_use", "id": own, "name": name, "input": given}
+        arguments = tool_input(part.get("args"))
+        return {"type": "server_tool_use", "id": own, "name": name, "input": arguments}
     return {"type": f"{name}_tool_result", "tool_use_id": own, "content": part.get("content")}
 
 
 def _attached(part: Json) -> Json:
     details = obj(part.get("provider_details"))
-    known = {own: details.get(name) for name, own in _ATTACHED.items()}
-    return {own: value for own, value in known.items() if isinstance(value, str)}
+    fields = {own: details.get(name) for name, own in _ATTACHED.items()}
+    return {own: value for own, value in fields.items() if isinstance(value, str)}
 
 
 def _thinking(part: Json, own: str) -> Json:
@@ -208,10 +208,10 @@ def response(message: Json) -> Response | None:
     """A model's response; None if it is not one."""
     if message.get("kind") != "response":
         return None
-    [found] = read(message)
+    [reply] = read(message)
     return Response(
-        message=found,
-        id=found.id,
+        message=reply,
+        id=reply.id,
         model=string(message.get("model_name")),
         usage=usage_in(obj(message.get("usage"))),
         is_cut_off=message.get("finish_reason") == "length",

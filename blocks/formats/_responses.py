@@ -39,9 +39,9 @@ from blocks.formats._message import (
     obj,
     objs,
     parts_of,
+    raw_arguments,
     string,
     tool_input,
-    written,
 )
 
 CLIENT_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -76,7 +76,7 @@ def read(item: Json) -> Iterator[Message]:
         content = item.get("content")
         match dialogue(item.get("role")):
             case "assistant":
-                yield Message(role="assistant", content=tuple(said_in(item)))
+                yield Message(role="assistant", content=tuple(message_content(item)))
             case "tool" | None:
                 pass
             case role:
@@ -85,7 +85,7 @@ def read(item: Json) -> Iterator[Message]:
     elif kind in RESPONSES_SHAPE.calls.values():
         yield Message(role="tool", id=own, content=(result(item),))
     else:
-        yield Message(role="assistant", content=(spoken(item),))
+        yield Message(role="assistant", content=(item_content(item),))
 
 
 def _id(item: Json) -> str:
@@ -93,13 +93,13 @@ def _id(item: Json) -> str:
     return "" if own == _NO_ID else own
 
 
-def said_in(item: Json) -> Iterator[Content]:
+def message_content(item: Json) -> Iterator[Content]:
     """The content of a model's message."""
     phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
     return texts(item.get("content"), phase, _id(item))
 
 
-def spoken(item: Json) -> Content:
+def item_content(item: Json) -> Content:
     """The content of a model's item other than a message."""
     own, kind = _id(item), string(item.get("type"))
     if kind in CLIENT_TOOLS:
@@ -112,7 +112,7 @@ def spoken(item: Json) -> Content:
             call_id=string(item.get("call_id")),
             name=string(item.get("name")),
             input=tool_input(item.get("arguments")) if raw is None else {"input": raw},
-            provider={**custom, **attached, **written(item.get("arguments"))},
+            provider={**custom, **attached, **raw_arguments(item.get("arguments"))},
             source=own,
         )
     if kind in RESPONSES_SHAPE.thinking:
@@ -151,11 +151,11 @@ def _output(output: Any) -> tuple[Part, ...]:
 
 def _client_call(item: Json, kind: str) -> Call:
     fields = known_fields(item)
-    given = {name: fields.pop(name) for name in CLIENT_TOOLS[kind] if name in fields}
+    inputs = {name: fields.pop(name) for name in CLIENT_TOOLS[kind] if name in fields}
     return Call(
         call_id=string(item.get("call_id")),
         name=kind.removesuffix("_call"),
-        input=given if len(CLIENT_TOOLS[kind]) > 1 else obj(given.get(CLIENT_TOOLS[kind][0])),
+        input=inputs if len(CLIENT_TOOLS[kind]) > 1 else obj(inputs.get(CLIENT_TOOLS[kind][0])),
         provider={name: value for name, value in fields.items() if name not in ("id", "call_id")},
         source=_id(item),
     )
@@ -181,30 +181,30 @@ def client_result(
 ) -> Json | None:
     """The item of the result of such a tool; None: it is none, or cannot have these parts."""
     kind = string(call.provider.get("type"))
-    named = {"type": f"{kind}_output", "call_id": call_id}
+    item = {"type": f"{kind}_output", "call_id": call_id}
     if isinstance(call.provider.get("caller"), dict):
-        named["caller"] = call.provider["caller"]
+        item["caller"] = call.provider["caller"]
     if kind == "computer_call":
-        shown = _computer_output(parts)
+        screenshot = _computer_output(parts)
         checks = call.provider.get("pending_safety_checks")
         safety = {"acknowledged_safety_checks": checks} if checks else {}  # the client went on
-        return {**named, "output": shown, **safety} if shown else None
+        return {**item, "output": screenshot, **safety} if screenshot else None
     if kind not in CLIENT_TOOLS or not all(isinstance(part, TextPart) for part in parts):
         return None
     text = text_of_parts(parts)
     if kind == "apply_patch_call":
-        return {**named, "status": "failed" if is_error else "completed", "output": text}
+        return {**item, "status": "failed" if is_error else "completed", "output": text}
     if kind == "local_shell_call":
-        return {"type": named["type"], "id": call_id, "output": text}
+        return {"type": item["type"], "id": call_id, "output": text}
     most = known_fields({"max_output_length": call.input.get("max_output_length")})
-    return {**named, "output": _chunks(text) or [_chunk(text, is_error=is_error)], **most}
+    return {**item, "output": _chunks(text) or [_chunk(text, is_error=is_error)], **most}
 
 
-def _screenshot(shown: Json) -> tuple[Part, ...]:
+def _screenshot(output: Json) -> tuple[Part, ...]:
     """The picture of a computer; on the provider's server, it stays there."""
-    if isinstance(url := shown.get("image_url"), str):
+    if isinstance(url := output.get("image_url"), str):
         return parts_of({"type": "input_image", "image_url": url})
-    return (ProviderPart(value=shown),)
+    return (ProviderPart(value=output),)
 
 
 def _computer_output(parts: Sequence[Part]) -> Json:
@@ -239,11 +239,11 @@ def _chunks(text: str) -> list[Json]:
     if not text.startswith('[{"'):
         return []
     try:
-        found: object = loads(text)
+        value: object = loads(text)
     except (ValueError, RecursionError):
         return []
-    chunks = objs(found)
-    is_whole = len(chunks) == len(cast("list[object]", found))
+    chunks = objs(value)
+    is_whole = len(chunks) == len(cast("list[object]", value))
     return (
         chunks
         if is_whole and all({"stdout", "outcome"} <= chunk.keys() for chunk in chunks)
@@ -254,13 +254,13 @@ def _chunks(text: str) -> list[Json]:
 # A response.
 
 
-def response(found: Json) -> Response | None:
+def response(fields: Json) -> Response | None:
     """The response; None if it is not one."""
-    if not isinstance(found.get("output"), list):
+    if not isinstance(fields.get("output"), list):
         return None
     content: list[Content] = []
-    by_server = _answered(found["output"])
-    for item in objs(found["output"]):
+    by_server = _answered(fields["output"])
+    for item in objs(fields["output"]):
         if item.get("call_id") in by_server:
             content.append(Verbatim(value=item, vendor=OPENAI, source=_id(item)))
         elif (
@@ -268,17 +268,17 @@ def response(found: Json) -> Response | None:
         ):
             continue  # incomplete
         elif item.get("type", "message") != "message":
-            content.append(spoken(item))
+            content.append(item_content(item))
         elif item.get("role") in (None, "assistant"):  # a compaction repeats the user's messages
-            content += said_in(item)
-    own = string(found.get("id"))
+            content += message_content(item)
+    own = string(fields.get("id"))
     return Response(
         message=Message(role="assistant", id=own, content=tuple(content)),
         id=own,
-        model=string(found.get("model")),
-        usage=usage_in(obj(found.get("usage"))),
-        is_cut_off=found.get("status") == "incomplete",
-        stop=_stop(found),
+        model=string(fields.get("model")),
+        usage=usage_in(obj(fields.get("usage"))),
+        is_cut_off=fields.get("status") == "incomplete",
+        stop=_stop(fields),
     )
 
 
@@ -288,11 +288,11 @@ def _answered(output: object) -> set[str]:
     return {string(item.get("call_id")) for item in objs(output) if item.get("type") in results}
 
 
-def _stop(found: Json) -> str:
-    if found.get("status") == "incomplete":
-        reason = string(obj(found.get("incomplete_details")).get("reason"))
+def _stop(fields: Json) -> str:
+    if fields.get("status") == "incomplete":
+        reason = string(obj(fields.get("incomplete_details")).get("reason"))
         return RESPONSES_SHAPE.stops.get(reason, "end_turn")
-    output = objs(found["output"])
+    output = objs(fields["output"])
     by_server = _answered(output)
     calls = (item for item in output if string(item.get("type")) in RESPONSES_SHAPE.calls)
     if any(item.get("call_id") not in by_server for item in calls):

@@ -15,8 +15,8 @@ from blocks.formats import (
     Call,
     Content,
     Json,
+    ModelText,
     Result,
-    Said,
     count,
     messages_in,
     obj,
@@ -106,7 +106,7 @@ class _Reader:
 
     def _add(self, number: int, content: Content, at: float | None) -> None:
         match content:
-            case Said(text=text):
+            case ModelText(text=text):
                 self._response().say(text)
                 self.builder.tick(at)
             case Call(call_id=call_id, name=name, input=arguments):

@@ -11,8 +11,8 @@ from blocks.formats import (
     Content,
     Json,
     Message,
+    ModelText,
     Result,
-    Said,
     Thought,
     messages_in,
     obj,
@@ -63,7 +63,7 @@ def add_content(builder: Builder, response: LogStretch, content: Iterable[Conten
     """Add the content of a model's message, except that of server tools and of unknown kinds."""
     for piece in content:
         match piece:
-            case Said(text=text):
+            case ModelText(text=text):
                 response.say(text)
             case Call():
                 builder.call(response, piece.call_id, piece.name, piece.input)
@@ -122,7 +122,7 @@ def add_chat_message(builder: Builder, number: int, message: Json) -> None:
 def add_chat_response(builder: Builder, response: LogStretch, message: Json) -> None:
     """Add text and tool calls of an assistant message; its reasoning is left out, because it is never sent back."""
     for read in messages_in({**message, "role": "assistant"}, "openai.chat"):
-        response.say("\n".join(c.text for c in read.content if isinstance(c, Said)))
+        response.say("\n".join(c.text for c in read.content if isinstance(c, ModelText)))
         add_content(builder, response, (c for c in read.content if isinstance(c, Call)))
 
 

@@ -22,9 +22,9 @@ from blocks.formats import (
     Content,
     Format,
     Json,
+    ModelText,
     Response,
     Result,
-    Said,
     gemini_field,
     messages_in,
     obj,
@@ -282,7 +282,7 @@ def _keys(content: Iterable[Content]) -> Iterator[_Key]:
             case Call():
                 arguments = msgspec.json.encode(piece.input, order="deterministic").decode()
                 yield "call", piece.call_id, piece.name, arguments
-            case Said(text=text):
+            case ModelText(text=text):
                 yield "text", text.strip()
             case _:
                 pass

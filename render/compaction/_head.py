@@ -543,11 +543,11 @@ def _fitted(
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
     another has; beside the findings of a model, reports alone have a share."""
     progress = fitted(digest.progress, room.state, count)
-    told = room.told - count(state_text(progress))
+    told = room.report - count(state_text(progress))
     actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
-    most = told - count(text_of_actions(actions)) if room.found else 0
+    most = told - count(text_of_actions(actions)) if room.findings else 0
     if is_written:
-        most = int(BESIDE_WRITTEN * room.found)
+        most = int(BESIDE_WRITTEN * room.findings)
         findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:

@@ -511,50 +511,50 @@ class PageRoom:
     """The beginning of a split turn in it."""
     state: int
     """Where things stand."""
-    found: int
+    findings: int
     """What was found and decided."""
     working: int
     """The working set."""
     done: int
     """What was done."""
-    told: int
+    report: int
     """All computed parts that are read, together: what one of these parts leaves, another has."""
     most: int
     """All computed parts together, by the target."""
 
     @classmethod
     def of(
-        cls, policy: Policy, window: int, most: int | None = None, told_most: int | None = None
+        cls, policy: Policy, window: int, most: int | None = None, report_most: int | None = None
     ) -> "PageRoom":
-        """The rooms by the policy, in at most `most` tokens together, and `told_most` of what is read. That keeps its room as
+        """The rooms by the policy, in at most `most` tokens together, and `report_most` of the report. That keeps its room as
         long as it fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
         window = max(window, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
-        told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
+        report = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
         most = int(window) if most is None else max(most, 0)
         written = int(LIMIT_SHARE * window)
         history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), written)
         prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), written // 2)
-        factor = min((most if told_most is None else told_most) / max(told, 1), 1.0)
+        factor = min((most if report_most is None else report_most) / max(report, 1), 1.0)
         return cls(
             history=min(policy.summary_tokens, history),
             prefix=min(policy.prefix_tokens, prefix),
             state=int(factor * policy.state_ratio * page),
-            found=int(factor * policy.found_ratio * page),
+            findings=int(factor * policy.found_ratio * page),
             done=int(factor * policy.done_ratio * page),
-            told=int(factor * told),
+            report=int(factor * report),
             working=int(min(policy.working_ratio * window, WORKING_MAX)),
             most=most,
         )
 
     def working_beside(self, tokens: int) -> int:
-        """The room of the working set beside so many tokens that are told."""
+        """The room of the working set beside a report of so many tokens."""
         return max(min(self.working, self.most - tokens), 0)
 
     @property
     def whole(self) -> int:
         """The page if every part fills its room."""
-        return self.told + self.working
+        return self.report + self.working
 
 
 # The context.

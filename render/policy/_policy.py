@@ -58,24 +58,24 @@ def _whole(least: int = 0) -> Any:
     )
 
 
-def _one_of(known: Iterable[str]) -> Any:
+def _one_of(options: Iterable[str]) -> Any:
     """One of the known words."""
-    words = tuple(known)
+    words = tuple(options)
     return _checked(f"one of {', '.join(words)}", lambda value: value in words)
 
 
-def _some_of(known: Iterable[str]) -> Any:
+def _some_of(options: Iterable[str]) -> Any:
     """A list of known words."""
-    words = tuple(known)
+    words = tuple(options)
     return _checked(
         f"a list of {', '.join(words)}", lambda value: _all(value, lambda item: item in words)
     )
 
 
-def _listed(given: Any) -> Any:
+def _listed(value: Any) -> Any:
     """A list as a tuple.  A string is not split into its letters: it stays unchanged, for a validator to refuse."""
-    items: Iterable[Any] = given
-    return tuple(items) if isinstance(given, Iterable) and not isinstance(given, str) else given
+    items: Iterable[Any] = value
+    return tuple(items) if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
 # The protocol of a rung of the ladder, and the rungs that a policy may contain.
@@ -104,22 +104,22 @@ class Rung(Protocol):
         ...
 
 
-def listed_rungs(given: Iterable[RungName | Rung]) -> tuple[RungName | Rung, ...]:
+def listed_rungs(value: Iterable[RungName | Rung]) -> tuple[RungName | Rung, ...]:
     """The rungs of a policy as a tuple."""
-    rungs: tuple[RungName | Rung, ...] = _listed(given)
+    rungs: tuple[RungName | Rung, ...] = _listed(value)
     return rungs
 
 
-def checked_rungs(_: object, attribute: Any, given: object) -> None:
+def checked_rungs(_: object, attribute: Any, value: object) -> None:
     """Refuse a value that is not a tuple of rungs.
 
     Raises:
         ValueError: an item is neither a built-in name nor a rung; or two rungs have the same name.
     """
-    got = repr(given)
-    rungs = cast("tuple[object, ...]", given if isinstance(given, tuple) else (given,))
+    got = repr(value)
+    rungs = cast("tuple[object, ...]", value if isinstance(value, tuple) else (value,))
     wrong = [rung for rung in rungs if not _is_rung(rung)]
-    if wrong or not isinstance(given, tuple):
+    if wrong or not isinstance(value, tuple):
         near = did_you_mean(wrong[0], BUILT_IN) if wrong else ""
         raise ValueError(
             f"{attribute.name!r} must be a list of {', '.join(BUILT_IN)}, or rungs of your own: objects"
@@ -131,17 +131,17 @@ def checked_rungs(_: object, attribute: Any, given: object) -> None:
             raise ValueError(f"{attribute.name!r}: more than one rung is named {name!r}")
 
 
-def _is_rung(given: object) -> bool:
-    if isinstance(given, str):
-        return given in BUILT_IN
-    name, propose = getattr(given, "name", ""), getattr(given, "propose", None)
+def _is_rung(value: object) -> bool:
+    if isinstance(value, str):
+        return value in BUILT_IN
+    name, propose = getattr(value, "name", ""), getattr(value, "propose", None)
     is_named = isinstance(name, str) and name != ""
-    return is_named and callable(propose) and not isinstance(given, type) and _is_hashable(given)
+    return is_named and callable(propose) and not isinstance(value, type) and _is_hashable(value)
 
 
-def _is_hashable(given: object) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
-        hash(given)
+        hash(value)
     except TypeError:
         return False
     return True
@@ -154,30 +154,30 @@ FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
 SystemTtl: TypeAlias = Literal["5m", "1h"]
 
 
-def _as_names(given: Iterable[str]) -> tuple[str, ...]:
-    names: tuple[str, ...] = _listed(given)
+def _as_names(value: Iterable[str]) -> tuple[str, ...]:
+    names: tuple[str, ...] = _listed(value)
     return names
 
 
-def _sensitivities(given: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
-    sensitivities: tuple[Sensitivity, ...] = _listed(given)
+def _sensitivities(value: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
+    sensitivities: tuple[Sensitivity, ...] = _listed(value)
     return sensitivities
 
 
-def _tool_policies(given: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
-    tables: Any = given
-    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a file
+def _tool_policies(policies: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
+    tables: Any = policies
+    if not isinstance(policies, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a file
         return tables
-    return {name: _tool_policy(name, value) for name, value in given.items()}
+    return {name: _tool_policy(name, value) for name, value in policies.items()}
 
 
-def _tool_policy(name: str, given: Any) -> "ToolPolicy":
-    fields: Any = given
-    if isinstance(given, ToolPolicy):
-        return given
-    if not isinstance(given, Mapping):
+def _tool_policy(name: str, value: Any) -> "ToolPolicy":
+    fields: Any = value
+    if isinstance(value, ToolPolicy):
+        return value
+    if not isinstance(value, Mapping):
         raise ValueError(  # noqa: TRY004 -- as of any field
-            f"'tools.{in_words(name)[1:-1]}' must be a table of fields (got {in_words(given)})"
+            f"'tools.{in_words(name)[1:-1]}' must be a table of fields (got {in_words(value)})"
         )
     try:
         return ToolPolicy(**fields)

@@ -148,9 +148,9 @@ def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) ->
     return "" if is_base64(part.data) else "its data is not base64"
 
 
-def misplaced(what: str, kind: object, taken: Collection[str]) -> str:
-    """Why a provider's own part is refused whose type is not one of `taken`."""
-    near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
+def misplaced(what: str, kind: object, allowed: Collection[str]) -> str:
+    """Why a provider's own part is refused whose type is not one of `allowed`."""
+    near = did_you_mean(kind, allowed) or f"; there are {', '.join(sorted(allowed))}"
     return f"{what} of type {in_words(kind)} cannot go there{near}"
 
 
@@ -160,7 +160,7 @@ def unreadable(part: ImagePart | DocumentPart) -> str:
     return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
 
 
-def named(part: Part) -> str:
+def part_name(part: Part) -> str:
     """The text that replaces a part that a provider would refuse."""
     match part:
         case ImagePart() | DocumentPart():
@@ -205,8 +205,8 @@ def wire_id(pair: str, longest: int = ID_LENGTH_MAX) -> str:
 
 def tool_name(name: str) -> str:
     """A tool name that every provider accepts: `^[a-zA-Z0-9_-]{1,64}$`."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
-    return kept[:NAME_LENGTH_MAX] or "tool"
+    accepted = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+    return accepted[:NAME_LENGTH_MAX] or "tool"
 
 
 # Rounds.
@@ -217,7 +217,7 @@ OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
 @attrs.frozen(kw_only=True)
-class Sent:
+class WireItem:
     """One message, or input item, with the content that each block contributed."""
 
     item: Json
@@ -227,7 +227,7 @@ class Sent:
 
 
 @attrs.frozen(kw_only=True)
-class Returned:
+class CallAnswer:
     """The answer to a call."""
 
     call: Entry
@@ -248,13 +248,13 @@ class Scale:
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
     """The provider's type of a content."""
-    said: str = ""
+    model_prefix: str = ""
     """Prefix of the type for the model's contents, in APIs where these cannot carry a mark."""
 
 
-def returned(group: Group, notices: list[str]) -> list[Returned]:
+def call_answers(group: Group, notices: list[str]) -> list[CallAnswer]:
     """The answer to each call, in the order of the calls."""
-    answers: list[Returned] = []
+    answers: list[CallAnswer] = []
     results = {entry.pair: entry for entry in group.placed[Place.RESULT]}
     for call in group.placed[Place.RESPONSE]:
         if not isinstance(call.block, ToolCall):
@@ -263,16 +263,18 @@ def returned(group: Group, notices: list[str]) -> list[Returned]:
         if result is None or not isinstance(result.block, ToolResult):
             notices.append(f"a call without a result is answered as interrupted: {call.path}")
             lost = (TextPart(text=INTERRUPTED),)
-            answers.append(Returned(call=call, version=call.version, parts=lost, failed=True))
+            answers.append(CallAnswer(call=call, version=call.version, parts=lost, failed=True))
         else:
             parts = tuple(part for part in result.block.parts if not is_blank(part))
             parts, failed = parts or (TextPart(text=NO_OUTPUT),), result.block.is_error
-            answers.append(Returned(call=call, version=result.version, parts=parts, failed=failed))
+            answers.append(
+                CallAnswer(call=call, version=result.version, parts=parts, failed=failed)
+            )
     return answers
 
 
 def beside(
-    found: Returned,
+    answer: CallAnswer,
     identity: str,
     as_content: Callable[[Part], Json],
     elsewhere: str,
@@ -280,7 +282,7 @@ def beside(
     """For an API whose results hold only text: the texts of a result, in which `elsewhere` marks each part that is none,
     and those parts with a text before them that names the call."""
     texts, parts = list[str](), list[Json]()
-    for part in found.parts:
+    for part in answer.parts:
         content = as_content(part)
         if "text" in content and content.get("type", "text") == "text":
             texts.append(content["text"])
@@ -289,7 +291,7 @@ def beside(
             parts.append(content)
     if parts:
         parts.insert(0, as_content(TextPart(text=f"[from the result of call {identity}]")))
-    return texts, [(found.version, content) for content in parts]
+    return texts, [(answer.version, content) for content in parts]
 
 
 def absence(entry: Entry, *, keep_thinking: bool) -> Iterator[str]:
@@ -324,8 +326,8 @@ def others(
             notices.append(f"a late result is shown as text: {entry.path}")
         role = entry.block.role if isinstance(entry.block, SystemMessage) else ""
         parts = (TextPart(text=_text(entry)), *_parts(entry))
-        kept = tuple(part for part in parts if not is_blank(part))
-        shown.append(Other(entry.version, role if role in roles else "user", kept))
+        visible = tuple(part for part in parts if not is_blank(part))
+        shown.append(Other(entry.version, role if role in roles else "user", visible))
     early = any(
         other.parts and other.role == "user" and (not group.sealed or other.version <= group.sealed)
         for other in shown
@@ -340,10 +342,10 @@ def others(
 
 def by_role(
     contents: Mapping[str, Sequence[tuple[int, Json]]], model: str, field: str
-) -> list[Sent]:
+) -> list[WireItem]:
     """A message for each role that has contents, under `field`; `model` is the model's role."""
     return [
-        Sent(
+        WireItem(
             item={"role": role, field: [content for _, content in own]},
             by_model=role == model,
             contents=tuple(own),
@@ -353,7 +355,7 @@ def by_role(
     ]
 
 
-def told(block: OpaqueBlock) -> str:
+def foreign_text(block: OpaqueBlock) -> str:
     """The text of a block that another provider wrote, for example of its own compaction."""
     return block.text or string((verbatim(block) or {}).get("content"))
 
@@ -361,7 +363,7 @@ def told(block: OpaqueBlock) -> str:
 # Building pieces.
 
 
-def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence[str]) -> Piece:
+def piece_of(group: Group, sent: Sequence[WireItem], scale: Scale, notices: Sequence[str]) -> Piece:
     """The piece for a group, with the tokens of each block."""
     try:
         digest = _digest(sent)
@@ -384,21 +386,21 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     )
 
 
-def _spots(sent: Sent, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
+def _spots(sent: WireItem, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
         tokens = envelope + next(sizes)
-        kind = scale.said * sent.by_model + scale.kind(content)
+        kind = scale.model_prefix * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0
 
 
-def _digest(sent: Sequence[Sent]) -> bytes:
+def _digest(sent: Sequence[WireItem]) -> bytes:
     return sha256(msgspec.json.encode([each.item for each in sent])).digest()
 
 
-def _sendable(sent: Sent) -> Sent:
+def _sendable(sent: WireItem) -> WireItem:
     """The message with text that JSON cannot hold replaced, as a store would do."""
     contents = tuple((version, clean_json(content)) for version, content in sent.contents)
     return attrs.evolve(sent, item=clean_json(sent.item), contents=contents)
@@ -446,9 +448,9 @@ def joined(
 
 
 def behind(
-    messages: list[Json], said: Json, as_one: Callable[[Sequence[Json]], Json]
+    messages: list[Json], user_message: Json, as_one: Callable[[Sequence[Json]], Json]
 ) -> list[Json]:
     """The messages with a user message at the end, after the last mark, so it is never cached."""
     if not messages or messages[-1]["role"] != "user":
-        return [*messages, said]
-    return [*messages[:-1], as_one([messages[-1], said])]
+        return [*messages, user_message]
+    return [*messages[:-1], as_one([messages[-1], user_message])]

@@ -50,19 +50,19 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
     return {**fields, field: read, "usage": usage}
 
 
-def check_origin(found: Json, shape: Shape) -> None:
+def check_origin(response: Json, shape: Shape) -> None:
     """Check that a response is no error, and of no other API.
 
     Raises:
         MisuseError: it is.
     """
-    if found.get("error") or found.get("type") == "error":
-        why = fields(found.get("error")).get("message") or "without a message"
+    if response.get("error") or response.get("type") == "error":
+        why = fields(response.get("error")).get("message") or "without a message"
         raise MisuseError(
             f"record(): this is an error of the provider, not a response: {in_short(str(why))}"
         )
     for other in SHAPES.values():
-        if other.output in found and shape.output not in found:
+        if other.output in response and shape.output not in response:
             raise MisuseError(f"{wanted_of(shape)}, not {other.title}")
 
 
@@ -111,12 +111,12 @@ def answer_in(checked: Json, shape: Shape, new_id: Callable[[], BlockId], turn: 
     Raises:
         MisuseError: it has neither output nor usage.
     """
-    read = RESPONSES[shape.name](checked)
-    if read is None or (read.usage is None and not checked[shape.output]):
+    reply = RESPONSES[shape.name](checked)
+    if reply is None or (reply.usage is None and not checked[shape.output]):
         raise MisuseError(
             f"record(): the response is empty: it has neither {shape.output} nor usage"
         )
-    return answered(read, new_id, turn)
+    return answered(reply, new_id, turn)
 
 
 def stop_in_response(shape: Shape, response: object) -> str:
@@ -125,8 +125,8 @@ def stop_in_response(shape: Shape, response: object) -> str:
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    read = RESPONSES[shape.name](plain(as_json(response, wanted_of(shape))))
-    return read.stop if read else ""
+    reply = RESPONSES[shape.name](plain(as_json(response, wanted_of(shape))))
+    return reply.stop if reply else ""
 
 
 def usage_in_response(

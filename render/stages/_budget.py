@@ -109,14 +109,14 @@ def within_provider_limits(context: Context, view: View) -> Context:
     window. And before it has counted a request of this timeline, the estimate may be too small: then a prompt near the
     model's window must fit even if the tokenizer needs as many tokens as it may at most.
     """
-    model, known = context.model, view.state.calibrations.get(context.model.name)
+    model, calibration = context.model, view.state.calibrations.get(context.model.name)
     limit = context.limit
-    if known and known.limit:
-        free = min(context.output_tokens, int(ANSWER_SHARE_MAX * known.limit))
-        limit = min(limit, known.limit - free)
-    if context.calibrate and not (known and known.samples):
-        taken = model.input_tokens_max or model.tokens_window
-        room = max(min(model.tokens_window - context.output_tokens, taken), context.limit)
+    if calibration and calibration.limit:
+        free = min(context.output_tokens, int(ANSWER_SHARE_MAX * calibration.limit))
+        limit = min(limit, calibration.limit - free)
+    if context.calibrate and not (calibration and calibration.samples):
+        input_max = model.input_tokens_max or model.tokens_window
+        room = max(min(model.tokens_window - context.output_tokens, input_max), context.limit)
         safe = int(room * model.token_factor / max(model.token_factor_safe, model.token_factor))
         limit = safe if safe < limit and total_tokens(view, context) > safe else limit
     return context if limit == context.limit else attrs.evolve(context, limit=limit)
@@ -273,9 +273,9 @@ def _account(view: View, context: Context) -> Account:
 
 def format_account(account: Account) -> str:
     """The account as lines of text: each part with its tokens, and how much is left."""
-    rows = [(name, f"{tokens:,}", said) for name, tokens, said in _rows(account)]
+    rows = [(name, f"{tokens:,}", note) for name, tokens, note in _rows(account)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    lines = [f"{name:<{widths[0]}}  {tokens:>{widths[1]}}  {said}" for name, tokens, said in rows]
+    lines = [f"{name:<{widths[0]}}  {tokens:>{widths[1]}}  {note}" for name, tokens, note in rows]
     head = f"model {account.model}"
     if not account.known:
         head += ": unknown, so the counts are guesses"
@@ -474,12 +474,12 @@ def _misfit(
 
 def _enough(causes: Iterable[Cause], excess: int) -> tuple[Cause, ...]:
     """The largest parts, enough that together they exceed the excess."""
-    found: list[Cause] = []
+    largest: list[Cause] = []
     for cause in sorted(causes, key=lambda cause: -cause.tokens):
-        if sum(before.tokens for before in found) >= excess:
+        if sum(before.tokens for before in largest) >= excess:
             break
-        found.append(cause)
-    return tuple(found)
+        largest.append(cause)
+    return tuple(largest)
 
 
 def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Iterator[Cause]:
@@ -527,8 +527,8 @@ def _part(entry: Entry, tokens: int) -> _Part:
     kind = _kind_of(entry.block)
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
-    left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
-    return _Part(kind, entry.name, tokens, max(tokens - left, 0))
+    stand_in = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
+    return _Part(kind, entry.name, tokens, max(tokens - stand_in, 0))
 
 
 def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:

@@ -55,11 +55,11 @@ def place_cache_points(
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     candidates = [(place, reason) for place, reason in places if place is not None]
-    chosen = dict(reversed(candidates[: limits.marks_max]))
+    reasons = dict(reversed(candidates[: limits.marks_max]))
     minimum = limits.cache_tokens_min - context.prefix.tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
-        for (p, s), reason in sorted(chosen.items())
+        for (p, s), reason in sorted(reasons.items())
         if _has_tokens(pieces, (p, s), minimum)
     )
 

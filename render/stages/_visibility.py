@@ -53,7 +53,7 @@ from render.stages._budget import (
     threshold_of,
 )
 from render.view._fold import decide
-from render.view._view import Asked, Entry, Group, Json, Place, Shown, View, as_shown, quoted
+from render.view._view import Entry, Group, Json, Place, RequestRef, Shown, View, as_shown, quoted
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #
@@ -141,11 +141,10 @@ def stub(entry: Entry, tokens: int) -> str:
 
 def _tell(view: View, context: Context) -> View:
     """Tell the model once how to read hidden blocks."""
-    told = any(
+    if any(
         isinstance(entry.block, SystemMessage) and entry.block.text == NOTICE
         for entry in view.entries
-    )
-    if told:
+    ):
         return view
     block = SystemMessage(id=BlockId(f"notice.{view.version + 1}"), turn=view.turn, text=NOTICE)
     return decide(view, BlockAppended(id=EventId(""), at=context.now, block=block))
@@ -363,7 +362,7 @@ TOKENS_MIN: Final = 50
 
 
 @attrs.frozen(kw_only=True)
-class Returned:
+class ReturnedArtifact:
     """An artifact in the form in which it is shown."""
 
     artifact: ArtifactId
@@ -380,7 +379,7 @@ def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
     stay = [artifact for artifact, last in before.items() if last == turn]
     new = [
         artifact
-        for artifact in _named(view)
+        for artifact in _named_artifacts(view)
         if artifact not in before or turn - before[artifact] >= max(policy.rehydration_cooldown, 1)
     ]
     shown = (artifact for artifact in (*stay, *new) if artifact not in withheld)
@@ -406,34 +405,34 @@ def _names(tools: Iterable[Json]) -> Iterator[str]:
             yield string(tool.get("name")) or string(obj(tool.get("function")).get("name"))
 
 
-def _named(view: View) -> tuple[ArtifactId, ...]:
+def _named_artifacts(view: View) -> tuple[ArtifactId, ...]:
     group = view.groups[-1] if view.groups else None
     if group is None or group.entries[-1].block.turn != view.turn:
         return ()
-    return group.memo("artifacts", lambda: artifact_ids_in("\n".join(_said(group))))
+    return group.memo("artifacts", lambda: artifact_ids_in("\n".join(_agent_texts(group))))
 
 
-def _said(group: Group) -> Iterator[str]:
+def _agent_texts(group: Group) -> Iterator[str]:
     """What the agent wrote in a round, except calls that read artifacts."""
     for entry in group.entries:
         match entry.block:
             case AssistantCompletion(text=text):
                 yield text
-            case ToolCall(name=name, input=given) if not any(
+            case ToolCall(name=name, input=arguments) if not any(
                 is_named(name, reader) for reader in READERS
             ):
-                yield leaves(given)
+                yield leaves(arguments)
             case _:
                 pass
 
 
-def returned(
+def fit_artifacts(
     contents: Sequence[tuple[ArtifactId, str, int]], context: Context, free: int
-) -> tuple[Returned, ...]:
+) -> tuple[ReturnedArtifact, ...]:
     """The artifacts that fit: (id, text or its beginning, characters in all)."""
     policy = context.policy
     room = min(policy.rehydration_tokens_max, free)
-    shown: list[Returned] = []
+    shown: list[ReturnedArtifact] = []
     for artifact, text, size in contents:
         one = _shown(artifact, text, size, min(policy.rehydration_tokens_each, room), context)
         if one is not None:
@@ -444,7 +443,7 @@ def returned(
 
 def _shown(
     artifact: ArtifactId, text: str, size: int, tokens_max: int, context: Context
-) -> Returned | None:
+) -> ReturnedArtifact | None:
     """One artifact within its tokens; None if there is no room for it."""
     if tokens_max < TOKENS_MIN:
         return None
@@ -452,11 +451,11 @@ def _shown(
     cut = f"\n[… cut here: {size} characters in all{f'; {reader} reads on' * bool(reader)} …]"
     keep = len(text)
     while keep > 0:
-        shown = text[:keep] + (cut if keep < size else "")
-        label = quoted("artifact", shown, id=artifact)
+        excerpt = text[:keep] + (cut if keep < size else "")
+        label = quoted("artifact", excerpt, id=artifact)
         tokens = count(label)
         if tokens <= tokens_max:
-            return Returned(artifact=artifact, text=label, tokens=tokens)
+            return ReturnedArtifact(artifact=artifact, text=label, tokens=tokens)
         keep = min(keep * 9 // 10, keep * tokens_max // tokens)
     return None
 
@@ -541,7 +540,7 @@ LENGTH = 32
 
 
 def sent_hash(
-    shown: Shown, pieces: Sequence[Piece], returned: Iterable[Returned], context: Context
+    shown: Shown, pieces: Sequence[Piece], returned: Iterable[ReturnedArtifact], context: Context
 ) -> str:
     """The hash of a request: the end of its chain."""
     ends = chain_ends(shown, pieces, context)
@@ -567,21 +566,21 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
 def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     there = {spot.version for spot in piece.spots}
-    said = as_shown(group).placed[Place.RESPONSE]
-    for entry in said:
-        asked = entry.asked
-        if isinstance(entry.block, AssistantThinking) and asked and asked.sent:
-            own = range(asked.begun, entry.version)
-            missing = any(e.version in own and e.version not in there for e in said)
-            if entry.version in there and (missing or _ends_at(before, piece, asked) != asked.sent):
+    responses = as_shown(group).placed[Place.RESPONSE]
+    for entry in (entry for entry in responses if entry.version in there):
+        request = entry.request
+        if isinstance(entry.block, AssistantThinking) and request and request.sent:
+            own = range(request.start, entry.version)
+            missing = any(e.version in own and e.version not in there for e in responses)
+            if missing or _ends_at(before, piece, request) != request.sent:
                 entries.append(entry)
     return tuple(entries)
 
 
-def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
+def _ends_at(before: bytes, piece: Piece, request: RequestRef) -> str:
     """The end of the chain of hashes before a response."""
-    said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
-    return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
+    earlier = (spot.role == "assistant" and spot.version < request.start for spot in piece.spots)
+    return _linked(before, compress(_links(piece), earlier)).hex()[:LENGTH]
 
 
 def _links(piece: Piece) -> Iterator[_Link]:

@@ -55,12 +55,12 @@ from blocks import (
 )
 from render.view._view import (
     NO_ARTIFACT,
-    Asked,
     Compaction,
     Entry,
     Group,
     Place,
     Registry,
+    RequestRef,
     View,
     is_server_compaction,
     path_in,
@@ -353,7 +353,7 @@ class _Reducer:
             round=self._current.round,
             pair=pair,
             unbound=self._current.stale and place is Place.RESPONSE,
-            asked=self._current.asked if place is Place.RESPONSE else None,
+            request=self._current.request if place is Place.RESPONSE else None,
             state=before,
         )
         registry.add(entry)
@@ -379,10 +379,10 @@ class _Reducer:
             self._owned = self._view.own_registry()
         return self._owned
 
-    def _answer(self, block: Block, said: Answered | None) -> None:
+    def _answer(self, block: Block, answers: Answered | None) -> None:
         """Begin a response: after the blocks that its request showed, and before later ones."""
         self._close()
-        request, waiting = answered_of(said, self._state)
+        request, waiting = answered_of(answers, self._state)
         newest = next((group.last for group in reversed(self._groups) if group.entries), 0)
         # As far as a log without hashes of requests can tell: whether anything came or changed after its request.
         stale = not request.sent and 0 < request.shown < max(newest, self._rewritten)
@@ -393,9 +393,9 @@ class _Reducer:
         else:
             self._evolve(rounds=self._state.rounds + 1)
             entries, rounds = self._begin_round(before, index), self._state.rounds
-        asked, response = Asked(sent=request.sent, begun=self._version), response_of(block)
+        own, response = RequestRef(sent=request.sent, start=self._version), response_of(block)
         self._groups.append(
-            Group(entries=entries, round=rounds, response=response, asked=asked, stale=stale)
+            Group(entries=entries, round=rounds, response=response, request=own, stale=stale)
         )
         self._evolve(waiting=waiting)
 
@@ -419,9 +419,9 @@ class _Reducer:
     def _hide(self, replacements: Replacements, version: int) -> None:
         self._close()
         blocks = self._registry.blocks
-        named = [version for block in replacements for version in blocks.get(block, ())]
+        targets = [version for block in replacements for version in blocks.get(block, ())]
         changed: list[int] = []
-        for index, versions in self._by_group(named).items():
+        for index, versions in self._by_group(targets).items():
             group = self._groups[index]
             places = [group.place_of(version) for version in versions]
             new = self._groups[index] = rehide_at(group, places, replacements)
@@ -440,13 +440,13 @@ class _Reducer:
         self._evolve(withheld={**self._state.withheld, **hidden})
         if self._prepared:
             events = (*self._view.events_since_cut, *self._tape)
-            asked = {event.id: version for version, event in events}
+            event_versions = {event.id: version for version, event in events}
             blocks = self._registry.blocks
             versions = [version for block in hidden for version in blocks.get(block, ())]
             self._prepared = tuple(
                 event
                 for event in self._prepared
-                if not any(event.cut <= version < asked.get(event.id, 0) for version in versions)
+                if not any(event.cut <= v < event_versions.get(event.id, 0) for v in versions)
             )
 
     def _rewrite(self, version: int, first: int) -> None:
@@ -535,17 +535,17 @@ def after_request(before: FoldState, event: RequestRendered, shown: int) -> Fold
         tokens=event.tokens,
         shown=shown,
         waiting=now_waiting(before.waiting, event, shown),
-        rehydrated=_returned(before, event.rehydrated),
+        rehydrated=_return_turns(before, event.rehydrated),
     )
 
 
-def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
+def _return_turns(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
     """When each artifact last came back, including these in the current turn; only the newest are kept."""
     latest = state.rehydrated
     if not artifacts:
         return latest
-    kept = {artifact: turn for artifact, turn in latest.items() if artifact not in artifacts}
-    now = {**kept, **dict.fromkeys(artifacts, state.turns)}
+    earlier = {artifact: turn for artifact, turn in latest.items() if artifact not in artifacts}
+    now = {**earlier, **dict.fromkeys(artifacts, state.turns)}
     return dict(list(now.items())[-REMEMBERED_MAX:])
 
 
@@ -562,15 +562,15 @@ def now_waiting(
     return (*still, new)
 
 
-def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
+def answered_of(answers: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
     """The request that a response answers, and those still waiting for an answer.
 
     It is the request that the response names, or else the newest. If several wait, that is a guess, and any
     of the remaining ones may be the real one; their hashes are then `UNKNOWN`.
     """
     waiting = state.waiting
-    if said is not None:
-        return said, tuple(each for each in waiting if each.sent != said.sent)
+    if answers is not None:
+        return answers, tuple(each for each in waiting if each.sent != answers.sent)
     if not waiting:
         return Answered(shown=state.shown, sent=""), ()
     newest, left = waiting[-1], waiting[:-1]

@@ -147,12 +147,12 @@ class Place(Enum):
     """A result without a call; not shown."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RequestRef(Struct, frozen=True, kw_only=True):
     """The request that a response answers."""
 
     sent: str
     """Hash of the request; empty: not recorded."""
-    begun: int
+    start: int
     """Version of the first block of the response."""
 
 
@@ -180,7 +180,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
     """In the first block of a dropped span: the content of `replacement`, as data."""
     unbound: bool = False
     """For thinking: whether the content before it was rewritten since it was generated."""
-    asked: Asked | None = None
+    request: RequestRef | None = None
     """For a block by the model: the request that it answers."""
     original: Block | None = None
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
@@ -224,19 +224,19 @@ class Group:
     A call that this request showed as interrupted remains so, and later entries are shown after what it
     showed, so that the next request extends it.
     """
-    asked: Asked | None = None
+    request: RequestRef | None = None
     """The request that the newest response of the group answers."""
     stale: bool = False
     """Whether the content before the response is not what that request showed."""
-    known: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+    values: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
     """Values computed for it so far; see `memo`."""
 
     def memo(self, key: object, make: Callable[[], _T]) -> _T:
         """The value that `make` returned at the first call with this key."""
         try:
-            value: _T = self.known[key]
+            value: _T = self.values[key]
         except KeyError:
-            value = self.known[key] = make()
+            value = self.values[key] = make()
         return value
 
     @cached_property
@@ -315,12 +315,12 @@ class Group:
         """
         if self.last <= shown:
             same = attrs.evolve(self, sealed=shown)
-            same.known.update(self.known)  # it is shown as before
+            same.values.update(self.values)  # it is shown as before
             return same
-        asked = {e.pair for e in self.placed[Place.RESPONSE] if e.pair and e.version <= shown}
+        pairs = {e.pair for e in self.placed[Place.RESPONSE] if e.pair and e.version <= shown}
         entries = (
             replace(entry, place=Place.LATE, pair="")
-            if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
+            if entry.place is Place.RESULT and entry.version > shown and entry.pair in pairs
             else entry
             for entry in self.entries
         )
@@ -353,14 +353,14 @@ class GroupMemo:
         """The value of `link` for each item, given its value for the previous item."""
         old: Sequence[_I]
         values: tuple[_T, ...]
-        begun, old, values = self._chains.get(key, (start, (), ()))
-        if begun != start:
+        old_start, old, values = self._chains.get(key, (start, (), ()))
+        if old_start != start:
             old, values = (), ()
         if old != items:
-            made = list(values[: _same(old, items)])
-            for item in items[len(made) :]:
-                made.append(link(made[-1] if made else start, item))
-            values = tuple(made)
+            new = list(values[: _same(old, items)])
+            for item in items[len(new) :]:
+                new.append(link(new[-1] if new else start, item))
+            values = tuple(new)
             self._chains[key] = start, items, values
         return values
 
@@ -432,11 +432,11 @@ def as_shown(group: Group) -> Group:
 
 
 def _replaced(group: Group) -> Group:
-    gone = _gone(group)
-    return attrs.evolve(group, entries=tuple(_shown_entry(entry, gone) for entry in group.entries))
+    absent = _absent_pairs(group)
+    return attrs.evolve(group, entries=tuple(_shown_entry(e, absent) for e in group.entries))
 
 
-def _gone(group: Group) -> set[str]:
+def _absent_pairs(group: Group) -> set[str]:
     """Calls that are not shown, by their id on the wire: neither the call nor its result has a replacement. If only one
     of the two has none, both stay, because a pair is complete or absent."""
     calls = {e.pair for e in group.placed[Place.RESPONSE] if e.pair and _is_nothing(e)}
@@ -448,13 +448,13 @@ def _is_nothing(entry: Entry) -> bool:
     return entry.replacement == "" or entry.dropped is not None
 
 
-def _shown_entry(entry: Entry, gone: set[str]) -> Entry:
+def _shown_entry(entry: Entry, absent_pairs: set[str]) -> Entry:
     text = _shown_text(entry)
     if text is None:
         return entry if entry.opened is None else replace(entry, block=entry.opened)
     if isinstance(entry.block, AssistantThinking):  # verbatim or absent
         return replace(entry, place=Place.SILENT)
-    is_whole = entry.pair in gone or not isinstance(entry.block, ToolCall | ToolResult)
+    is_whole = entry.pair in absent_pairs or not isinstance(entry.block, ToolCall | ToolResult)
     if text and entry.dropped and is_whole:
         notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
         return replace(entry, block=notice, place=Place.USER, replacement=None)
@@ -491,8 +491,8 @@ def stand_in(block: Block, text: str) -> Block:
         case TurnHeader() | RangeSummary():
             return block  # never hidden
         case OpaqueBlock():
-            kept = {name: block.fields[name] for name in _ADDRESS if name in block.fields}
-            return OpaqueBlock(block.tag, {**kept, "text": text})
+            address = {name: block.fields[name] for name in _ADDRESS if name in block.fields}
+            return OpaqueBlock(block.tag, {**address, "text": text})
         case _:
             nothing: dict[str, object] = {"parts": (), "provider": {}}
             changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
@@ -522,8 +522,8 @@ _BREAKING: Final = re.compile(
 def quoted(tag: str, text: str, **attributes: str) -> str:
     """The text between an opening and a closing tag, each on its own line."""
     name = f"{tag}-{_mark(text)}"
-    given = "".join(f' {key}="{_BREAKING.sub("_", value)}"' for key, value in attributes.items())
-    return f"<{name}{given}>\n{text}\n</{name}>"
+    fields = "".join(f' {key}="{_BREAKING.sub("_", value)}"' for key, value in attributes.items())
+    return f"<{name}{fields}>\n{text}\n</{name}>"
 
 
 def _mark(text: str) -> str:
@@ -582,17 +582,17 @@ class Registry:
     @classmethod
     def of(cls, groups: Iterable[Group], naming: Naming) -> Self:
         """The registry of these groups; `naming` is the state before them."""
-        made = cls(naming=naming)
-        made.claim(0)
+        registry = cls(naming=naming)
+        registry.claim(0)
         last = 0
         for group in groups:
-            made.begin_group()
+            registry.begin_group()
             for entry in group.entries:
                 naming.path(entry.source, entry.version)
-                made.add(entry)
+                registry.add(entry)
                 last = entry.version
-        made.release(last)
-        return made
+        registry.release(last)
+        return registry
 
     def is_of(self, newest: int) -> bool:
         """Whether it has all entries up to version `newest`, and no others."""
@@ -740,8 +740,8 @@ class Compaction:
 
     def rewritten(self, event: SummaryReplaced) -> "Compaction":
         """The compaction with another summary."""
-        written = {"summary": event.summary, "provenance": event.provenance}
-        changed = replace(self.event, **written)
+        fields = {"summary": event.summary, "provenance": event.provenance}
+        changed = replace(self.event, **fields)
         summary = summary_entry(changed, self.version)
         entries = (
             summary if isinstance(entry.block, RangeSummary) else entry
@@ -820,7 +820,7 @@ class View:
         head = self.compaction.head.find(key) if self.compaction else None
         if head is not None:
             return head
-        version = self._known.version_of(key)
+        version = self._current_registry.version_of(key)
         if not version:
             return None
         group = self.groups[bisect_left(self.groups, version, key=attrgetter("last"))]
@@ -829,39 +829,39 @@ class View:
     @property
     def new_turn(self) -> TurnId:
         """An unused name for a turn."""
-        return TurnId(f"t{max(self.state.turns, self._known.naming.last_turn) + 1}")
+        return TurnId(f"t{max(self.state.turns, self._current_registry.naming.last_turn) + 1}")
 
     def turn_of(self, call_id: CallId) -> TurnId | None:
         """The turn of the newest call of this id without a result, or else of the newest call of this id."""
-        waiting = self._known.open_turns.get(call_id)
-        return waiting[-1] if waiting else self._known.turns.get(call_id)
+        waiting = self._current_registry.open_turns.get(call_id)
+        return waiting[-1] if waiting else self._current_registry.turns.get(call_id)
 
     def unanswered(self, call_id: CallId) -> int | None:
         """How many calls of this id have no result; None: there is no such call."""
-        return self._known.unanswered.get(call_id)
+        return self._current_registry.unanswered.get(call_id)
 
     def answered_at(self, call_id: CallId) -> int:
         """Version of the newest result of a call with this id; 0: there is none."""
-        return self._known.answered.get(call_id, 0)
+        return self._current_registry.answered.get(call_id, 0)
 
     def recorded_at(self, response: str) -> int:
         """Version of the newest event of the response with this id; 0: there is none."""
-        return self._known.responses.get(response, 0)
+        return self._current_registry.responses.get(response, 0)
 
     def sourced_at(self, source: str) -> int:
         """Version of the newest block from the foreign message or item with this id; 0: there is none."""
-        return self._known.sources.get(source, 0)
+        return self._current_registry.sources.get(source, 0)
 
     def own_registry(self) -> Registry:
         """The registry, to extend this view; it must be released afterwards."""
         if self.registry.claim(self._newest):
             return self.registry
-        made = self._registered()
-        made.claim(self._newest)
-        return made
+        registry = self._registered()
+        registry.claim(self._newest)
+        return registry
 
     @property
-    def _known(self) -> Registry:
+    def _current_registry(self) -> Registry:
         return self.registry if self.registry.is_of(self._newest) else self._registered()
 
     def _registered(self) -> Registry:

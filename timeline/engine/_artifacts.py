@@ -59,7 +59,7 @@ from timeline._flow_drivers import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactDescription, ArtifactStore, KeyRing, Requester
-    from render import CompactionDraft, Proposal, Returned
+    from render import CompactionDraft, Proposal, ReturnedArtifact
 
 log = logging.getLogger("foldline")
 
@@ -167,7 +167,7 @@ class ArtifactService:
 
     def bring_back(
         self, view: View, context: Context, artifacts: Sequence[ArtifactId]
-    ) -> Flow[tuple[Returned, ...]]:
+    ) -> Flow[tuple[ReturnedArtifact, ...]]:
         """The artifacts that the agent has named, if the policy lets the prompt show them and there is room."""
         if self._turn != view.turn:
             self._turn, self._held = view.turn, {}
@@ -175,7 +175,7 @@ class ArtifactService:
             if artifact not in self._held:
                 self._held[artifact] = yield from blocking(self._read, artifact, context)
         contents = [content for a in artifacts if (content := self._held[a]) is not None]
-        return render.returned(contents, context, context.limit - total_tokens(view, context))
+        return render.fit_artifacts(contents, context, context.limit - total_tokens(view, context))
 
     def sweep(self) -> Flow[None]:
         """Remove expired artifacts, if artifacts of this timeline expire."""

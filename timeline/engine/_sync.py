@@ -62,8 +62,8 @@ from blocks.formats import (
     ClientText,
     Format,
     Message,
+    ModelText,
     Result,
-    Said,
     Thought,
     Verbatim,
     client_text,
@@ -286,8 +286,8 @@ def _origin(engine: Engine, log: Sequence[Recorded]) -> Origin:
     blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
     answered = {_signed(b.provider): ELSEWHERE for b in blocks if isinstance(b, AssistantThinking)}
     for entry in engine.view.entries if answered else ():
-        if isinstance(entry.source, AssistantThinking) and entry.asked and entry.asked.sent:
-            answered[_signed(entry.source.provider)] = entry.asked.sent
+        if isinstance(entry.source, AssistantThinking) and entry.request and entry.request.sent:
+            answered[_signed(entry.source.provider)] = entry.request.sent
     waiting = engine.view.state.waiting
     return Origin(answered=answered, newest=waiting[-1].sent if waiting else ELSEWHERE)
 
@@ -403,7 +403,7 @@ _FORGOTTEN: Final = Message(role="user")
 """The message of a step whose content is not kept."""
 Own: TypeAlias = Thought | Verbatim
 """Content that only a provider reads. It is not compared, because a program may drop it."""
-Piece: TypeAlias = Message | Said | Call | Result
+Piece: TypeAlias = Message | ModelText | Call | Result
 """Content that becomes one block. A `Message` holds all parts of a message by the user or the system."""
 
 
@@ -590,7 +590,7 @@ class HistoryReader:
 def _pieces(message: Message) -> Iterator[Piece | Own]:
     """The pieces of a message, one per block; tool results come first."""
     for content in message.content:
-        if isinstance(content, Said | Call | Result | Thought | Verbatim):
+        if isinstance(content, ModelText | Call | Result | Thought | Verbatim):
             yield content
     if parts := parts_in(message.content):
         yield replace(message, content=tuple(parts))
@@ -601,7 +601,7 @@ def _content(piece: Piece) -> bytes:
     match piece:
         case Message(role=role, content=content):
             said: object = (role, content)
-        case Said(text=text):
+        case ModelText(text=text):
             said = ("said", text)
         case Call(call_id=call_id, name=name, input=asked):
             said = ("call", call_id, name, asked)
@@ -799,7 +799,7 @@ def _is_same(piece: Piece | Own, block: Block) -> bool:
             ToolResult(call_id=known),
         ):
             return asked == known
-        case Said(text=text), AssistantCompletion():
+        case ModelText(text=text), AssistantCompletion():
             return text.strip() == block.text.strip()
         case Thought(value=value), AssistantThinking():
             return value == block.provider
@@ -877,7 +877,7 @@ class Filler:
                 yield from self._maker.spoken(message)
             case "system":
                 yield from self._opened()
-                yield from self._maker.told(message)
+                yield from self._maker.operator(message)
             case _ if parts_in(message.content):
                 yield from self._heard(message, voice)
             case _:

@@ -15,7 +15,7 @@ import msgspec
 
 from blocks import MisuseError, OpenItem, StructuredSummary, TextPart, ToolOutcome
 from blocks.formats import Call as RequestedCall
-from blocks.formats import Content, Message, Result, Said, messages_in
+from blocks.formats import Content, Message, ModelText, Result, messages_in
 from render import Json
 from timeline.fake_provider._reply import Call, Fault, Reply
 from timeline.fake_provider.wires import wire_of
@@ -119,7 +119,7 @@ def _value(name: str, about: Json, summary: Json) -> Any:
 
 
 def _summary(prompt: Prompt) -> StructuredSummary:
-    mine = [c.text[:_TEXT_CHARS] for c in prompt.contents(own=True) if isinstance(c, Said)]
+    mine = [c.text[:_TEXT_CHARS] for c in prompt.contents(own=True) if isinstance(c, ModelText)]
     told = (c.text[:_TEXT_CHARS] for c in prompt.contents(own=False) if isinstance(c, TextPart))
     calls = [c for c in prompt.contents(own=True) if isinstance(c, RequestedCall)]
     outcomes = tuple(

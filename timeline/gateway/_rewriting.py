@@ -245,7 +245,7 @@ def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> 
         return []
     if is_whole(view):
         is_edited = request.conversation.is_edited
-        moved = [g for g in view.groups if g.asked and g.first < g.asked.begun]
+        moved = [g for g in view.groups if g.request and g.first < g.request.start]
         stripped = _thoughts(view.groups, "unsigned") if is_edited else []
         return [block.id for block in (*_thoughts(moved), *stripped)]
     contents = rendered.provider.contents

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from blocks.formats import (
     Call,
     Content,
+    ModelText,
     Result,
-    Said,
     Thought,
     checked_format,
     items,
@@ -72,7 +72,7 @@ def _standard(content: Content) -> Content:
     """
     match content:
         case (
-            Said(provider={"thoughtSignature": str(seal)})
+            ModelText(provider={"thoughtSignature": str(seal)})
             | Call(provider={"thoughtSignature": str(seal)})
         ):
             provider = {**content.provider, SEAL: seal.translate(_STANDARD)}

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
+from blocks.formats import Call, ModelText, Result, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
 from timeline.integrations._conversation import (
     AnyTimeline,
@@ -215,7 +215,7 @@ def messages_of(rendered: Rendered) -> list[Message]:
 
 def _contents(piece: Piece) -> Iterator[Content]:
     match piece.content:
-        case Said(text=text):
+        case ModelText(text=text):
             yield Content.from_text(text)
         case Call() as call:
             arguments = string(call.provider.get("arguments")) or spelled(call.input)

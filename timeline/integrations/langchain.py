@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, string
+from blocks.formats import Call, ModelText, Result, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
@@ -342,9 +342,9 @@ def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
 def _content_blocks(piece: Piece, vendor: str) -> Iterator[Json]:
     """The blocks of what the model said, in the form in which LangChain returns this vendor's."""
     match piece.content:
-        case Said(text=text, provider={"thoughtSignature": seal}):
+        case ModelText(text=text, provider={"thoughtSignature": seal}):
             yield {"type": "text", "text": text, "extras": {"signature": seal}}
-        case Said(text=text, provider=known):
+        case ModelText(text=text, provider=known):
             yield {"type": "text", "text": text, **known, **piece.mark}
         case Thought(value={"text": text, "thoughtSignature": seal}):
             yield {"type": "thinking", "thinking": text, "signature": seal}

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, objs, spelled, string
+from blocks.formats import Call, ModelText, Result, Thought, Verbatim, objs, spelled, string
 from render import Json, Rendered
 from timeline.integrations._conversation import (
     AnyTimeline,
@@ -318,7 +318,7 @@ def _content(part: Any) -> UserContent:
 def _spoken(piece: Piece, vendor: str) -> Iterator[Any]:
     """The parts of an answer; `provider_name` tells the vendor's model that it may send a signature back."""
     match piece.content:
-        case Said() as said:
+        case ModelText() as said:
             own = _attached(said.provider)
             yield TextOfModel(said.text, provider_name=vendor, provider_details=own)
         case Call() as call:

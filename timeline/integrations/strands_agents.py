@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
+from blocks.formats import Call, ModelText, Result, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
 from timeline.integrations._conversation import (
     AnyTimeline,
@@ -236,7 +236,7 @@ def messages_of(rendered: Rendered) -> list[Any]:
 
 def _content(piece: Piece) -> Iterator[Json]:
     match piece.content:
-        case Said(text=text):
+        case ModelText(text=text):
             yield {"text": text}
         case Call() as call:
             known = {"toolUseId": call.call_id, "name": call.name, "input": call.input}

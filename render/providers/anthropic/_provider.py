@@ -50,18 +50,18 @@ from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     OTHERS,
-    Returned,
+    CallAnswer,
     Scale,
     assembled,
     behind,
     by_role,
+    call_answers,
     is_base64,
     joined,
     media_refusal,
     misplaced,
     others,
     piece_of,
-    returned,
     tool_name,
     unreadable,
     wire_id,
@@ -214,23 +214,23 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as messages of this API."""
         notices: list[str] = []
-        said = list(self._said(group, notices))
-        heard = [self._result(answer) for answer in returned(group, notices)]
-        replied = bool(heard) or not said or said[-1][1].get("type") in _RESUMABLE
-        if self.thinking_leads and _lacks_lead(group, said):
-            said = [each for each in said if each[1].get("type") != "tool_use"]
-            heard = list(_as_texts(group, heard))
+        assistant = list(self._assistant_contents(group, notices))
+        user = [self._result(answer) for answer in call_answers(group, notices)]
+        replied = bool(user) or not assistant or assistant[-1][1].get("type") in _RESUMABLE
+        if self.thinking_leads and _lacks_lead(group, assistant):
+            assistant = [each for each in assistant if each[1].get("type") != "tool_use"]
+            user = list(_as_texts(group, user))
         operator: list[Numbered] = []
         for other in others(group, notices, answered=replied, roles=self.roles):
-            own = heard if other.role == "user" else operator
+            own = user if other.role == "user" else operator
             own += [(other.version, part_content(p, "user", self.refuses)) for p in other.parts]
         sent = by_role(
-            {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
+            {"assistant": assistant, "user": user, "system": operator}, "assistant", "content"
         )
         scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
         return piece_of(group, sent, scale, notices)
 
-    def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
+    def _assistant_contents(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The content of the assistant message, with versions."""
         contents: list[Numbered] = []
         replayed = False
@@ -264,13 +264,13 @@ class Encoding:
             contents.pop()
         return iter(contents)
 
-    def _result(self, found: Returned) -> Numbered:
+    def _result(self, answer: CallAnswer) -> Numbered:
         content = {
             "type": "tool_result",
-            "tool_use_id": wire_id(found.call.pair),
-            "content": self._result_content(found.parts),
+            "tool_use_id": wire_id(answer.call.pair),
+            "content": self._result_content(answer.parts),
         }
-        return found.version, {**content, "is_error": True} if found.failed else content
+        return answer.version, {**content, "is_error": True} if answer.failed else content
 
     def _result_content(self, parts: Sequence[Part]) -> str | list[Json]:
         if len(parts) == 1 and isinstance(parts[0], TextPart):
@@ -308,9 +308,9 @@ def _unmarked(content: Json) -> Json:
 # as calls, so they are quoted with their results.
 
 
-def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
+def _lacks_lead(group: Group, assistant: Sequence[Numbered]) -> bool:
     """Whether the round began with thinking that is now hidden."""
-    if any(content.get("type") in THINKING_TYPES for _, content in said[:1]):
+    if any(content.get("type") in THINKING_TYPES for _, content in assistant[:1]):
         return False
     return any(
         isinstance(entry.block, AssistantThinking) and entry.original is not None
@@ -330,9 +330,9 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         call = calls[result["tool_use_id"]]
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
-        said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        asked = f"[result of calling {call.name} with {arguments}]"
-        for part in ({"type": "text", "text": asked}, *said):
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        label = f"[result of calling {call.name} with {arguments}]"
+        for part in ({"type": "text", "text": label}, *parts):
             yield version, part
 
 
@@ -342,12 +342,12 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
 # `ToolResultBlockParam.content`).
 
 
-SENT: Final[Mapping[Where, frozenset[str]]] = {
+OWN: Final[Mapping[Where, frozenset[str]]] = {
     "user": frozenset({"search_result", "image", "document", "container_upload"}),
     "result": frozenset({"search_result", "image", "document"}),
 }
 """The provider's own parts that are sent unchanged."""
-TOLD: Final = frozenset({"tool_reference", "browser_state"})
+NAME_ONLY: Final = frozenset({"tool_reference", "browser_state"})
 """Accepted in tool results, but only named: the tool they refer to may no longer be in the request."""
 TITLE_CHARACTERS_MAX: Final = 500
 
@@ -357,9 +357,9 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     if refusal(part, where, refuses) or (
-        isinstance(part, ProviderPart) and part.value.get("type") in TOLD
+        isinstance(part, ProviderPart) and part.value.get("type") in NAME_ONLY
     ):
-        return {"type": "text", "text": _named(part)}
+        return {"type": "text", "text": _part_name(part)}
     return plain(part.value) if isinstance(part, ProviderPart) else _source(part)
 
 
@@ -376,10 +376,10 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
             return ""
         case ProviderPart():
             kind: object = part.value.get("type")
-            taken = SENT[where] | TOLD if where == "result" else SENT[where]
-            if not isinstance(kind, str) or kind not in taken:
-                return misplaced("a content block", kind, taken)
-            if kind in TOLD:
+            allowed = OWN[where] | NAME_ONLY if where == "result" else OWN[where]
+            if not isinstance(kind, str) or kind not in allowed:
+                return misplaced("a content block", kind, allowed)
+            if kind in NAME_ONLY:
                 return ""
             content = plain(part.value)
             source = obj(content.get("source"))
@@ -388,13 +388,13 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
             return refuses("user", content)
 
 
-def _named(part: Part) -> str:
+def _part_name(part: Part) -> str:
     match part:
         case ImagePart() | DocumentPart():
             return unreadable(part)
         case ProviderPart():
             own: object = part.value.get("type")
-            if not isinstance(own, str) or own in SENT["user"] | TOLD:
+            if not isinstance(own, str) or own in OWN["user"] | NAME_ONLY:
                 return f"[tool {part.value.get('tool_name') or own or 'part'}]"
             return text_of_parts((part,)).strip() or "[part]"
         case TextPart():
@@ -414,13 +414,13 @@ def _source(part: ImagePart | DocumentPart) -> Json:
 
 def plain(value: Json) -> Json:
     """A block of the provider without parts that may not be sent: cache marks, blank texts, and citations by others."""
-    kept = {key: inner for key, inner in value.items() if key != SHAPE.mark}
-    if isinstance(kept.get("content"), list):
-        kept["content"] = list(_plain_parts(kept["content"]))
-    source = obj(kept.get("source"))
+    block = {key: inner for key, inner in value.items() if key != SHAPE.mark}
+    if isinstance(block.get("content"), list):
+        block["content"] = list(_plain_parts(block["content"]))
+    source = obj(block.get("source"))
     if isinstance(source.get("content"), list):
-        kept["source"] = {**source, "content": list(_plain_parts(source["content"]))}
-    return kept
+        block["source"] = {**source, "content": list(_plain_parts(source["content"]))}
+    return block
 
 
 def _plain_parts(contents: Iterable[Any]) -> Iterable[Any]:
@@ -466,7 +466,7 @@ def paired(
 
     `is_last` says that nothing follows this answer.
     """
-    called: set[object] = set()
+    call_ids: set[object] = set()
     answered = _answered_later(contents)
     finished = len(contents) - _paused(contents) if is_last else len(contents)
     for index, (version, content) in enumerate(contents):
@@ -474,8 +474,8 @@ def paired(
             if index not in answered and index < finished:
                 notices.append(f"a call of the provider's without a result: version {version}")
                 continue
-            called.add(content.get("id"))
-        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - called:
+            call_ids.add(content.get("id"))
+        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - call_ids:
             notices.append(f"a result of the provider's without a call: version {version}")
             continue
         yield version, content
@@ -563,8 +563,8 @@ def without_thinking(request: Json) -> Json:
     """The documented remedy when a signature is refused."""
     messages: list[Json] = []
     for message in request["messages"]:
-        kept = [c for c in message["content"] if c.get("type") not in THINKING_TYPES]
-        messages.append({**message, "content": kept or [{"type": "text", "text": "[thinking]"}]})
+        rest = [c for c in message["content"] if c.get("type") not in THINKING_TYPES]
+        messages.append({**message, "content": rest or [{"type": "text", "text": "[thinking]"}]})
     return {**request, "messages": messages}
 
 
@@ -630,9 +630,9 @@ def own_tool(tool: Json) -> Json:
     definition = definition_of(tool)
     if "input_schema" in tool or definition.other:
         return tool
-    said = {"description": definition.description} if definition.description else {}
+    description = {"description": definition.description} if definition.description else {}
     schema = FREE_SCHEMA if definition.free else definition.schema or {"type": "object"}
-    return {"name": tool_name(definition.name), **said, "input_schema": schema}
+    return {"name": tool_name(definition.name), **description, "input_schema": schema}
 
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:
@@ -658,8 +658,8 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
             return BLOCK_TOKENS + counter.count(content.get("text") or "")
         case "tool_use":
             arguments = dumps(content.get("input"), ensure_ascii=False)
-            named = counter.count(content.get("name") or "")
-            return BLOCK_TOKENS + TOOL_TOKENS + named + counter.count(arguments)
+            name_tokens = counter.count(content.get("name") or "")
+            return BLOCK_TOKENS + TOOL_TOKENS + name_tokens + counter.count(arguments)
         case "tool_result":
             return RESULT_TOKENS + _result_tokens(content.get("content") or "", counter)
         case "thinking" | "redacted_thinking":

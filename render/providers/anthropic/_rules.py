@@ -1,7 +1,7 @@
 """The rules of the Messages API, and the check of a request against them; the input may be any data.
 
 `BLOCKS` says what each kind of block must have, `ALLOWED` which message may hold it. The rules between messages use
-only the role, and the kinds and ids of the blocks (`_Message`), of messages that are joined as the server joins them.
+only the role, and the kinds and ids of the blocks (`_Extract`), of messages that are joined as the server joins them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -261,7 +261,7 @@ class _Block:
 
 
 @attrs.frozen(eq=False)
-class _Message:
+class _Extract:
     """What the rules between messages use of one message, or of several that the server joins."""
 
     place: str
@@ -286,12 +286,12 @@ class _Message:
         return self.blocks[-1].kind if self.blocks else ""
 
 
-def _read_message(message: object, place: str, findings: Findings) -> _Message:
+def _read_message(message: object, place: str, findings: Findings) -> _Extract:
     """Check one message by itself."""
     unreadable = [_Block("", place)]
     fields = findings.object_at(message, place, Rule.SHAPE, "dictionary")
     if fields is None:
-        return _Message(place, "", unreadable)
+        return _Extract(place, "", unreadable)
     role = string(fields.get("role"))
     if role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
@@ -301,9 +301,9 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
         content = [{"type": "text", "text": content}] if content else []
     if not isinstance(content, list | tuple):
         findings.add(Rule.SHAPE, place, "list", field="content")
-        return _Message(place, role, unreadable)
+        return _Extract(place, role, unreadable)
     blocks = placed(cast("object", content), joined(place, "content"))
-    return _Message(place, role, [_read_block(b, role, at, findings) for b, at in blocks])
+    return _Extract(place, role, [_read_block(b, role, at, findings) for b, at in blocks])
 
 
 def _read_block(block: object, role: str, place: str, findings: Findings) -> _Block:
@@ -543,13 +543,13 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 
 # Rules between messages.
 
-_NOTHING: Final = _Message("", "")
+_NOTHING: Final = _Extract("", "")
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 """A message that ends in one of these was paused by the server, and will be continued."""
 
 
 def _check_dialogue(
-    messages: Sequence[_Message], thinking: object, model: Model | None, findings: Findings
+    messages: Sequence[_Extract], thinking: object, model: Model | None, findings: Findings
 ) -> None:
     """Check all messages together; the server joins those of one role."""
     if not messages:
@@ -557,7 +557,7 @@ def _check_dialogue(
         return
     runs = (list(run) for _, run in groupby(messages, lambda message: message.role))
     turns = [
-        _Message(run[0].place, run[0].role, [b for message in run for b in message.blocks])
+        _Extract(run[0].place, run[0].role, [b for message in run for b in message.blocks])
         for run in runs
     ]
     _check_ends(messages, turns, model, findings)
@@ -578,7 +578,7 @@ def _check_dialogue(
 
 
 def _check_ends(
-    messages: Sequence[_Message], turns: Sequence[_Message], model: Model | None, findings: Findings
+    messages: Sequence[_Extract], turns: Sequence[_Extract], model: Model | None, findings: Findings
 ) -> None:
     """Check the number of messages, the roles of the first and the last, and that none is empty."""
     if len(messages) > MESSAGES_MAX:
@@ -600,7 +600,7 @@ def _check_ends(
 
 
 def _check_system(
-    messages: Sequence[_Message], turns: Sequence[_Message], model: Model | None, findings: Findings
+    messages: Sequence[_Extract], turns: Sequence[_Extract], model: Model | None, findings: Findings
 ) -> None:
     """Check system messages between the others; one without content only sets options, so it is ignored."""
     if model is None or not model.system_messages:
@@ -615,9 +615,9 @@ def _check_system(
                 findings.add(Rule.SYSTEM_PLACE, turn.place)
 
 
-def _check_answers(before: _Message, after: _Message, findings: Findings) -> None:
+def _check_answers(before: _Extract, after: _Extract, findings: Findings) -> None:
     """Check that a turn answers the calls of the one before, and that its last block is allowed."""
-    asked = {use.id for use in before.uses}
+    call_ids = {use.id for use in before.uses}
     answered: set[str] = set()
     is_late = False
     for block in after.blocks if after.role == "user" else ():
@@ -626,7 +626,7 @@ def _check_answers(before: _Message, after: _Message, findings: Findings) -> Non
             continue
         if block.id in answered:
             findings.add(Rule.TOOL_RESULT_DUPLICATE, block.place, block.id)
-        elif block.id not in asked:
+        elif block.id not in call_ids:
             findings.add(Rule.TOOL_RESULT_UNEXPECTED, block.place, block.id)
         elif is_late:
             findings.add(Rule.TOOL_RESULT_LATE, block.place, block.id)
@@ -641,7 +641,7 @@ def _check_answers(before: _Message, after: _Message, findings: Findings) -> Non
 # Rules for the whole request.
 
 
-def _check_marks(request: Json, messages: Sequence[_Message], findings: Findings) -> None:
+def _check_marks(request: Json, messages: Sequence[_Extract], findings: Findings) -> None:
     """Check the number and the order of all cache marks, with the automatic one of the request itself."""
     marks, findings.marks = findings.marks, []
     _check_mark(request, "", findings)
@@ -658,7 +658,7 @@ def _check_marks(request: Json, messages: Sequence[_Message], findings: Findings
             findings.add(Rule.MARK_ORDER, place, field="cache_control.ttl")
 
 
-def _last_block_of(messages: Sequence[_Message]) -> str:
+def _last_block_of(messages: Sequence[_Extract]) -> str:
     """Place of the block to which an automatic cache mark applies."""
     if not messages:
         return "messages"

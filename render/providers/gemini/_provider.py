@@ -52,21 +52,21 @@ from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     NAME_LENGTH_MAX,
-    Returned,
+    CallAnswer,
     Scale,
     absence,
     behind,
     beside,
     by_role,
+    call_answers,
+    foreign_text,
     is_base64,
     joined,
     misplaced,
-    named,
     others,
+    part_name,
     part_refusal,
     piece_of,
-    returned,
-    told,
     tool_name,
     wire_id,
 )
@@ -172,15 +172,15 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as contents of this API."""
         notices: list[str] = []
-        said = list(_signed(self._said(group, notices)))
-        results = returned(group, notices)
+        model_parts = list(_signed(self._model_parts(group, notices)))
+        results = call_answers(group, notices)
         split = [beside(r, wire_id(r.call.pair), part_of, ELSEWHERE) for r in results]
         pairs = zip(results, split, strict=True)
-        heard = [(result.version, _response(result, texts)) for result, (texts, _) in pairs]
-        heard += chain.from_iterable(parts for _, parts in split)
-        for other in others(group, notices, answered=bool(results) or not said):
-            heard += [(other.version, part_of(part)) for part in other.parts]
-        sent = by_role({"model": said, "user": heard}, "model", "parts")
+        user_parts = [(result.version, _response(result, texts)) for result, (texts, _) in pairs]
+        user_parts += chain.from_iterable(parts for _, parts in split)
+        for other in others(group, notices, answered=bool(results) or not model_parts):
+            user_parts += [(other.version, part_of(part)) for part in other.parts]
+        sent = by_role({"model": model_parts, "user": user_parts}, "model", "parts")
         scale = Scale(
             tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
             envelope=MESSAGE_TOKENS,
@@ -188,7 +188,7 @@ class Encoding:
         )
         return piece_of(group, sent, scale, notices)
 
-    def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+    def _model_parts(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
         for entry in group.placed[Place.RESPONSE]:
             part = self._part(entry)
             if part is not None:
@@ -201,27 +201,27 @@ class Encoding:
             case AssistantThinking() as thinking:
                 return _sealed(thinking.provider) if self.keep_thinking else None
             case ToolCall() as call:
-                named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
+                identity = {"id": wire_id(entry.pair), "name": function_name(call.name)}
                 return {
-                    "functionCall": {**named, "args": call.input},
+                    "functionCall": {**identity, "args": call.input},
                     **self._signature(call.provider),
                 }
             case AssistantCompletion(text=text) as block if text.strip():
                 return {"text": text, **self._signature(block.provider)}
             case OpaqueBlock() as block if (own := _own(block)) is not None:
                 return own
-            case OpaqueBlock() as block if told(block).strip():
-                return {"text": told(block)}
+            case OpaqueBlock() as block if foreign_text(block).strip():
+                return {"text": foreign_text(block)}
             case _:
                 return None
 
-    def _signature(self, known: Json) -> Json:
-        seal: object = known.get(SIGNATURE)
+    def _signature(self, fields: Json) -> Json:
+        seal: object = fields.get(SIGNATURE)
         return {SIGNATURE: seal} if self.keep_thinking and _is_signature(seal) else {}
 
 
-def _is_signature(found: object) -> bool:
-    return isinstance(found, str) and bool(found)
+def _is_signature(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_summary(block: Block) -> bool:
@@ -236,10 +236,10 @@ def _sealed(own: Json) -> Json | None:
     return {name: own[name] for name in ("text", "thought", SIGNATURE) if name in own}
 
 
-def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
+def _signed(parts: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
     """The parts, with the replacement value if the first call lacks its signature."""
     is_first = True
-    for version, part in said:
+    for version, part in parts:
         if is_first and "functionCall" in part:
             is_first = False
             yield version, {SIGNATURE: UNSIGNED, **part}
@@ -247,14 +247,14 @@ def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
             yield version, part
 
 
-def _response(found: Returned, texts: Sequence[str]) -> Json:
-    call = found.call.block
+def _response(answer: CallAnswer, texts: Sequence[str]) -> Json:
+    call = answer.call.block
     name = function_name(call.name) if isinstance(call, ToolCall) else ""
     return {
         "functionResponse": {
-            "id": wire_id(found.call.pair),
+            "id": wire_id(answer.call.pair),
             "name": name,
-            "response": {"error" if found.failed else "output": "\n".join(texts)},
+            "response": {"error" if answer.failed else "output": "\n".join(texts)},
         }
     }
 
@@ -283,7 +283,7 @@ def part_of(part: Part) -> Json:
     if isinstance(part, TextPart):
         return {"text": part.text}
     if refusal(part, "user"):
-        return {"text": _named(part)}
+        return {"text": _part_name(part)}
     match part:
         case ImagePart():
             return _file(part.url, part.data, _image_type(part))
@@ -312,9 +312,9 @@ def _rest_names(value: Json) -> Json:
     """A part with the field names of the REST API."""
     renamed: Json = {}
     for name, inner in value.items():
-        known = _SNAKE.get(name, name)
-        fields = {_INNER.get(k, k): v for k, v in inner.items()} if known in OWN else inner
-        renamed[known] = fields
+        rest_name = _SNAKE.get(name, name)
+        fields = {_INNER.get(k, k): v for k, v in inner.items()} if rest_name in OWN else inner
+        renamed[rest_name] = fields
     return renamed
 
 
@@ -327,17 +327,17 @@ def refusal(part: Part, where: Where) -> str:
 def _foreign(value: Json) -> str:
     """Why a provider's own part is refused; empty: it is accepted."""
     names = {name: _SNAKE.get(name, name) for name in value}
-    own = next((name for name, known in names.items() if known in OWN), "")
+    own = next((name for name, rest_name in names.items() if rest_name in OWN), "")
     if own:
         inner: object = value[own]
         return "" if isinstance(inner, dict) and kind_of(_rest_names(value)) in OWN else "no object"
     return misplaced("a part", value.get("type"), OWN)
 
 
-def _named(part: Part) -> str:
+def _part_name(part: Part) -> str:
     if isinstance(part, ImagePart) and not part.url and is_base64(part.data):
         return f"[image: {part.media_type} is a type that the model cannot read]"
-    return named(part)
+    return part_name(part)
 
 
 # Assembling a request.
@@ -348,7 +348,7 @@ def prefix(
 ) -> tuple[list[Json], list[Json]]:
     """Parts and function declarations; there are no cache marks."""
     del ttl
-    return [{"text": text["text"]} for text in system], list(map(declared, tools))
+    return [{"text": text["text"]} for text in system], list(map(declaration, tools))
 
 
 def messages(
@@ -361,7 +361,7 @@ def messages(
     del marks
     contents = joined(list(chain.from_iterable(map(attrgetter("items"), pieces))), _as_one)
     if not contents or contents[0]["role"] != "user":
-        contents.insert(0, _said([MIDWAY]))
+        contents.insert(0, _user_content([MIDWAY]))
     return appended(contents, texts)
 
 
@@ -382,8 +382,8 @@ def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json]
     prompt: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
     system = [{"text": prompt}] if isinstance(prompt, str) else _object(prompt).get("parts") or []
     contents: object = request.get("contents") or []
-    said = [_said([contents])] if isinstance(contents, str) else contents
-    return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
+    contents = [_user_content([contents])] if isinstance(contents, str) else contents
+    return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", contents)
 
 
 def contents(
@@ -416,14 +416,14 @@ def _object(value: object) -> Json:
     return dict(cast("Json", value)) if isinstance(value, Mapping) else {}
 
 
-def _said(texts: Sequence[str]) -> Json:
+def _user_content(texts: Sequence[str]) -> Json:
     """A user content."""
     return {"role": "user", "parts": [{"text": text} for text in texts]}
 
 
 def appended(contents: list[Json], texts: Sequence[str]) -> list[Json]:
     """The contents with texts after all other content."""
-    return behind(contents, _said(texts), _as_one) if texts else contents
+    return behind(contents, _user_content(texts), _as_one) if texts else contents
 
 
 def _as_one(run: Sequence[Json]) -> Json:
@@ -453,7 +453,7 @@ DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 _SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema", "parameters")
 
 
-def declared(tool: Json) -> Json:
+def declaration(tool: Json) -> Json:
     """A definition as a function declaration; one in the provider's own shape is returned unchanged.
 
     The schema is sent as JSON schema, because the other field accepts only a dialect of OpenAPI.
@@ -462,10 +462,10 @@ def declared(tool: Json) -> Json:
     is_own = "type" not in tool and any(name in tool for name in _SCHEMAS)
     if definition.other or is_own:
         return tool
-    said = {"description": definition.description} if definition.description else {}
+    description = {"description": definition.description} if definition.description else {}
     schema = FREE_SCHEMA if definition.free else definition.schema
     parameters = {"parametersJsonSchema": schema} if schema else {}
-    return {"name": function_name(definition.name), **said, **parameters}
+    return {"name": function_name(definition.name), **description, **parameters}
 
 
 def grouped(tools: Sequence[Json]) -> list[Json]:
@@ -501,8 +501,8 @@ def tool_tokens(tool: Json, counter: TokenCounter) -> int:
     definition = definition_of(tool)
     if definition.other:
         return counter.part(ProviderPart(value=definition.other))
-    said = f"{definition.name}\n{definition.description}\n{compact(definition.schema)}"
-    return FUNCTION_TOKENS + counter.count(said)
+    text = f"{definition.name}\n{definition.description}\n{compact(definition.schema)}"
+    return FUNCTION_TOKENS + counter.count(text)
 
 
 # Counting: text by the model's factor over o200k, images by the model's rule.
@@ -606,9 +606,9 @@ def response_of(response: object) -> tuple[Json, Json]:
         MisuseError: it is not a response, or is one of another API.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found = dumped(response, WANTED)
-    check_origin(found, SHAPE)
-    candidates: object = found.get("candidates") or []
+    fields = dumped(response, WANTED)
+    check_origin(fields, SHAPE)
+    candidates: object = fields.get("candidates") or []
     if not isinstance(candidates, list):
         raise MisuseError(f"record(): candidates must be a list, not {in_words(candidates)}")
     listed = cast("Sequence[object]", candidates)
@@ -616,10 +616,10 @@ def response_of(response: object) -> tuple[Json, Json]:
         raise MisuseError(
             f"record(): the response has {len(listed)} candidates; record only the one that you use"
         )
-    has_more = gemini_field(found, "promptFeedback") or gemini_field(found, "usageMetadata")
+    has_more = gemini_field(fields, "promptFeedback") or gemini_field(fields, "usageMetadata")
     if not listed and not has_more:
         raise MisuseError("record(): the response is empty: it has neither candidates nor usage")
-    return found, obj(listed[0]) if listed else {}
+    return fields, obj(listed[0]) if listed else {}
 
 
 def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
@@ -629,12 +629,12 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is no such response.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found, candidate = response_of(response)
+    fields, candidate = response_of(response)
     for number, part in enumerate(objs(obj(candidate.get("content")).get("parts"))):
         call = obj(gemini_field(part, "functionCall"))
         if call and not str(call.get("name") or "").strip():
             raise MisuseError(f"record(): parts.{number}: the function call has no name")
-    response_ = RESPONSES[SHAPE.name]({SHAPE.output: [], **found})
+    response_ = RESPONSES[SHAPE.name]({SHAPE.output: [], **fields})
     if response_ is None:
         raise MisuseError(WANTED)
     answer = answered(response_, new_id, turn)
@@ -649,7 +649,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
 
 def usage(response: object) -> UsageRecorded | None:
     """The usage that a response reports; None if it reports none."""
-    found = dumped(response, WANTED)
-    tokens = gemini_usage_in(obj(gemini_field(found, "usageMetadata")))
-    model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
+    fields = dumped(response, WANTED)
+    tokens = gemini_usage_in(obj(gemini_field(fields, "usageMetadata")))
+    model, own = (str(gemini_field(fields, n) or "") for n in ("modelVersion", "responseId"))
     return tokens and replace(tokens, model=model, response=own)

@@ -144,10 +144,10 @@ def _is_readable(request: object, findings: Findings) -> bool:
     if not isinstance(request, Mapping):
         findings.add(Rule.SHAPE, "request", "an object")
         return False
-    known = cast("Json", request)
-    if not isinstance(known.get("contents", []), list | tuple):
+    fields = cast("Json", request)
+    if not isinstance(fields.get("contents", []), list | tuple):
         findings.add(Rule.SHAPE, "contents", "an array")
-    config = findings.object_at(known.get("config", {}), "config", Rule.SHAPE)
+    config = findings.object_at(fields.get("config", {}), "config", Rule.SHAPE)
     if config is None:
         return False
     if not isinstance(config.get("tools", []), list | tuple):
@@ -168,8 +168,8 @@ _is_name: Final = matches(NAME)
 
 def _check_tool(tool: object, place: str, findings: Findings) -> list[str]:
     """Check an entry of `tools`; returns its functions' names. Tools that the provider runs itself have no rules."""
-    known = findings.object_at(tool, place, Rule.SHAPE)
-    functions: object = (known or {}).get("functionDeclarations", [])
+    fields = findings.object_at(tool, place, Rule.SHAPE)
+    functions: object = (fields or {}).get("functionDeclarations", [])
     if not isinstance(functions, list):
         findings.add(Rule.SHAPE, place, "an array", field="functionDeclarations")
         return []
@@ -192,7 +192,7 @@ def _check_tool(tool: object, place: str, findings: Findings) -> list[str]:
 
 
 @attrs.frozen
-class _Call:
+class _CallPart:
     """One call, or one response to a call."""
 
     id: str
@@ -200,7 +200,7 @@ class _Call:
     is_signed: bool = False
 
     @classmethod
-    def of(cls, part: Json, kind: str) -> "_Call":
+    def of(cls, part: Json, kind: str) -> "_CallPart":
         """The call or response in a part."""
         call = obj(part[kind])
         return cls(string(call.get("id")), string(call.get("name")), SIGNATURE in part)
@@ -213,8 +213,8 @@ class _Content:
     place: str
     role: str = ""
     """Empty if it is unknown."""
-    calls: Sequence[_Call] = ()
-    responses: Sequence[_Call] = ()
+    calls: Sequence[_CallPart] = ()
+    responses: Sequence[_CallPart] = ()
     speaks: bool = False
     """Whether it has parts other than responses."""
 
@@ -224,15 +224,15 @@ _NOTHING: Final = _Content("")
 
 def _read_content(content: object, place: str, findings: Findings) -> _Content:
     """Check one content by itself."""
-    known = findings.object_at(content, place, Rule.SHAPE)
-    if known is None:
+    fields = findings.object_at(content, place, Rule.SHAPE)
+    if fields is None:
         return _Content(place)
-    _check_fields(known, "content", place, findings)
-    role = known.get("role", "user")
+    _check_fields(fields, "content", place, findings)
+    role = fields.get("role", "user")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         return _Content(place)
-    parts: object = known.get("parts")
+    parts: object = fields.get("parts")
     if not isinstance(parts, list):
         findings.add(Rule.SHAPE, place, "an array", field="parts")
     elif not parts:
@@ -242,37 +242,37 @@ def _read_content(content: object, place: str, findings: Findings) -> _Content:
     return _Content(
         place=place,
         role=role,
-        calls=[_Call.of(part, kind) for kind, part in kinds if kind == "functionCall"],
-        responses=[_Call.of(part, kind) for kind, part in kinds if kind == "functionResponse"],
+        calls=[_CallPart.of(part, kind) for kind, part in kinds if kind == "functionCall"],
+        responses=[_CallPart.of(part, kind) for kind, part in kinds if kind == "functionResponse"],
         speaks=any(kind not in ("", "functionResponse") for kind, _ in kinds),
     )
 
 
 def _check_part(part: object, role: str, place: str, findings: Findings) -> str:
     """Check one part; returns its kind, "" if it has none or may not be there."""
-    known = findings.object_at(part, place, Rule.SHAPE)
-    if known is None:
+    fields = findings.object_at(part, place, Rule.SHAPE)
+    if fields is None:
         return ""
-    kinds = [name for name in DATA if name in known]
+    kinds = [name for name in DATA if name in fields]
     if len(kinds) != 1:
         findings.add(Rule.PART_DATA, place)
         return ""
     (kind,) = kinds
-    _check_fields(known, "part", place, findings)
-    _check_fields(obj(known[kind]), kind, place, findings)
-    if SIGNATURE in known and not _is_bytes(known[SIGNATURE]):
+    _check_fields(fields, "part", place, findings)
+    _check_fields(obj(fields[kind]), kind, place, findings)
+    if SIGNATURE in fields and not _is_bytes(fields[SIGNATURE]):
         findings.add(Rule.SIGNATURE_FORM, place, field=SIGNATURE)
     if kind not in ALLOWED[role]:
         findings.add(Rule.PART_ROLE, place, kind, role)
         return ""
     if check := PARTS.get(kind):
-        check(known, place, findings)
+        check(fields, place, findings)
     return kind
 
 
-def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
+def _check_fields(fields: Json, kind: str, place: str, findings: Findings) -> None:
     """Check that an object has no fields that the API does not know."""
-    for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
+    for name in sorted(fields.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
         findings.add(Rule.EXTRA_FIELD, place, name, field=name)
 
 

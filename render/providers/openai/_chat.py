@@ -36,15 +36,15 @@ from render.policy._context import (
 )
 from render.providers._encoding import (
     MIDWAY,
-    Sent,
+    WireItem,
     assembled,
     behind,
     beside,
+    call_answers,
+    foreign_text,
     joined,
     others,
     piece_of,
-    returned,
-    told,
     tool_name,
     wire_id,
 )
@@ -57,7 +57,7 @@ from render.providers._responses import (
 )
 from render.providers._tool_definitions import open_definitions
 from render.providers.openai._common import (
-    HEARD,
+    LISTING_ROLES,
     PartForms,
     arguments_of,
     cache_options,
@@ -168,25 +168,25 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as messages of this API."""
         notices: list[str] = []
-        said = list(self._said(group, notices))
-        results: list[Sent] = []
-        heard: list[tuple[str, tuple[int, Json]]] = []
-        for answer in returned(group, notices):
+        assistant = list(self._assistant_message(group, notices))
+        results: list[WireItem] = []
+        rest: list[tuple[str, tuple[int, Json]]] = []
+        for answer in call_answers(group, notices):
             result = attrs.evolve(answer, parts=marked_failed(answer))
             identity = wire_id(answer.call.pair, CHAT_ID_LENGTH_MAX)
             texts, parts = beside(result, identity, partial(content_of, forms=PARTS), ELSEWHERE)
             results.append(self._tool_message(identity, answer.version, texts))
-            heard += [("user", part) for part in parts]
-        alone = bool(results) or not said
+            rest += [("user", part) for part in parts]
+        alone = bool(results) or not assistant
         for other in others(group, notices, answered=alone, roles=OPERATORS):
             contents = [(other.version, content_of(part, PARTS)) for part in other.parts]
-            heard += [(other.role, content) for content in contents]
-        runs = groupby(heard, itemgetter(0))
+            rest += [(other.role, content) for content in contents]
+        runs = groupby(rest, itemgetter(0))
         messages = [self._message(role, [content for _, content in run]) for role, run in runs]
-        sent = [*said, *results, *messages]
+        sent = [*assistant, *results, *messages]
         return piece_of(group, sent, scale_of(self.counter), notices)
 
-    def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
+    def _assistant_message(self, group: Group, notices: list[str]) -> Iterator[WireItem]:
         """The assistant message; none if the model said nothing."""
         thoughts: list[tuple[int, Json]] = []
         texts: list[tuple[int, Json]] = []
@@ -202,33 +202,33 @@ class Encoding:
                         notices.append(f"thinking is not sent in a chat: {entry.path}")
                 case AssistantCompletion(text=text) if text.strip():
                     texts.append((entry.version, {"type": "text", "text": text}))
-                case OpaqueBlock() as block if told(block).strip():
-                    texts.append((entry.version, {"type": "text", "text": told(block)}))
+                case OpaqueBlock() as block if foreign_text(block).strip():
+                    texts.append((entry.version, {"type": "text", "text": foreign_text(block)}))
                 case OpaqueBlock() as block if verbatim(block) is not None:
                     notices.append(f"a block that the provider refuses is not shown: {entry.path}")
                 case _:
                     pass
         if texts or calls:
-            said = SEPARATOR.join(content["text"] for _, content in texts)
-            message: Json = {"role": "assistant", "content": said or None}
+            words = SEPARATOR.join(content["text"] for _, content in texts)
+            message: Json = {"role": "assistant", "content": words or None}
             thoughts = thoughts if calls else []  # reasoning without a call is not sent
             if thoughts:
                 message[thoughts[0][1]["type"]] = SEPARATOR.join(t["text"] for _, t in thoughts)
             if calls:
                 message["tool_calls"] = [call for _, call in calls]
-            yield Sent(item=message, by_model=True, contents=(*thoughts, *texts, *calls))
+            yield WireItem(item=message, by_model=True, contents=(*thoughts, *texts, *calls))
 
-    def _tool_message(self, identity: str, version: int, texts: Sequence[str]) -> Sent:
+    def _tool_message(self, identity: str, version: int, texts: Sequence[str]) -> WireItem:
         content = [*map(PARTS.of_text, texts)] if self.listed else "\n".join(texts)
         message = {"role": "tool", "tool_call_id": identity, "content": content}
-        return Sent(item=message, by_model=False, contents=((version, message),))
+        return WireItem(item=message, by_model=False, contents=((version, message),))
 
-    def _message(self, role: str, heard: Sequence[tuple[int, Json]]) -> Sent:
-        contents = [content for _, content in heard]
+    def _message(self, role: str, numbered: Sequence[tuple[int, Json]]) -> WireItem:
+        contents = [content for _, content in numbered]
         texts = None if self.listed else texts_of(contents)
         content = contents if texts is None else SEPARATOR.join(texts)
         message = {"role": role, "content": content}
-        return Sent(item=message, by_model=False, contents=tuple(heard))
+        return WireItem(item=message, by_model=False, contents=tuple(numbered))
 
 
 def _thought(own: Json) -> Json | None:
@@ -271,7 +271,7 @@ def messages(
     Messages without a mark are the pieces' own objects and must not be changed.
     """
     messages = assembled(pieces, marks, marked)
-    if not messages or messages[0]["role"] not in HEARD:
+    if not messages or messages[0]["role"] not in LISTING_ROLES:
         messages.insert(0, {"role": "user", "content": MIDWAY})
     return appended(joined(messages, _as_one, only="user"), texts)
 
@@ -336,8 +336,8 @@ def _returns_thinking(model: Model) -> bool:
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
     """The messages with texts after all other content."""
-    said: Json = {"role": "user", "content": SEPARATOR.join(texts)}
-    return behind(messages, said, _as_one) if texts else messages
+    message: Json = {"role": "user", "content": SEPARATOR.join(texts)}
+    return behind(messages, message, _as_one) if texts else messages
 
 
 def _as_one(run: Sequence[Json]) -> Json:

@@ -1,7 +1,7 @@
 """The rules of Chat Completions, and the check of a request against them; the input may be any data.
 
 `PARTS` says what each kind of part must have, `ALLOWED` which message may hold it. The rules between messages use only
-the role and the ids of the calls of each (`_Message`). The rules are those of the strictest reader among OpenAI,
+the role and the ids of the calls of each (`_Extract`). The rules are those of the strictest reader among OpenAI,
 compatible servers, and the templates that convert messages to a model's own format.
 """
 
@@ -133,7 +133,7 @@ def _check_tool(tool: object, place: str, findings: Findings) -> str:
 
 
 @attrs.frozen(eq=False)
-class _Message:
+class _Extract:
     """What the rules between messages use of one of them."""
 
     place: str
@@ -145,15 +145,15 @@ class _Message:
     """The id of the call that a tool message answers."""
 
 
-def _read_message(message: object, place: str, findings: Findings) -> _Message:
+def _read_message(message: object, place: str, findings: Findings) -> _Extract:
     """Check one message by itself."""
     fields = findings.object_at(message, place, CommonRule.SHAPE)
     if fields is None:
-        return _Message(place)
+        return _Extract(place)
     role = fields.get("role")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, role, field="role")
-        return _Message(place)
+        return _Extract(place)
     check_fields(fields, KNOWN_FIELDS[role], place, findings)
     answered = call_id(fields, "tool_call_id", CHAT_ID_LENGTH_MAX) if role == "tool" else ""
     if role == "tool" and not answered:
@@ -163,7 +163,7 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
     elif not fields.get("tool_calls") and not isinstance(fields.get("refusal"), str):
         findings.add(Rule.CONTENT_NULL, place, field="content")
     calls = _read_calls(fields.get("tool_calls"), place, findings) if role == "assistant" else ()
-    return _Message(place, role, calls, answered)
+    return _Extract(place, role, calls, answered)
 
 
 def _read_calls(calls: object, place: str, findings: Findings) -> Sequence[str]:
@@ -178,17 +178,17 @@ def _read_calls(calls: object, place: str, findings: Findings) -> Sequence[str]:
 
 def _read_call(call: object, place: str, findings: Findings) -> str:
     """Check a call; returns its id, empty if that is not valid."""
-    known = findings.object_at(call, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(call, place, CommonRule.SHAPE)
+    if fields is None:
         return ""
-    check_fields(known, KNOWN_FIELDS["call"], place, findings)
-    kind = known.get("type")
-    inner = obj(known.get(kind) if kind in ("function", "custom") else None)
+    check_fields(fields, KNOWN_FIELDS["call"], place, findings)
+    kind = fields.get("type")
+    inner = obj(fields.get(kind) if kind in ("function", "custom") else None)
     if inner:
         check_call(inner, place, findings, is_free=kind == "custom")
     else:
         findings.add(Rule.CALL_TYPE, place, kind, field="type")
-    identity = call_id(known, "id", CHAT_ID_LENGTH_MAX)
+    identity = call_id(fields, "id", CHAT_ID_LENGTH_MAX)
     if not identity:
         findings.add(Rule.CALL_ID, place, field="id")
     return identity
@@ -261,11 +261,11 @@ ALLOWED: Final[Mapping[str, Sequence[str]]] = {
 # Rules between messages.
 
 
-def _check_pairs(messages: Sequence[_Message], findings: Findings) -> None:
+def _check_pairs(messages: Sequence[_Extract], findings: Findings) -> None:
     """Check that results directly follow their calls, each once, and that no two calls have the same id."""
     seen: set[str] = set()
-    calling, answered = _Message("messages.0"), set[str]()
-    for message in (*messages, _Message("")):
+    calling, answered = _Extract("messages.0"), set[str]()
+    for message in (*messages, _Extract("")):
         if message.role == "tool":
             if message.answered and message.answered not in calling.calls:
                 findings.add(Rule.RESULT_UNEXPECTED, message.place)

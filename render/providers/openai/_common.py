@@ -13,11 +13,11 @@ from blocks.formats import items, obj, objs, spelled, string
 from render.policy._context import Limits, Model, Piece, Rates, Segment, TokenCounter, Where
 from render.providers._encoding import (
     DOCUMENT_TEXT,
-    Returned,
+    CallAnswer,
     Scale,
     is_object,
     misplaced,
-    named,
+    part_name,
     part_refusal,
     tool_name,
 )
@@ -25,7 +25,7 @@ from render.providers._tool_definitions import Definition, definition_of
 from render.providers.openai._constants import (
     CUSTOM,
     CUSTOM_INPUT,
-    GIVEN,
+    EXTRA,
     IMAGE_MEDIA_TYPES,
     MARK,
     MARKS_WRITTEN_MAX,
@@ -42,7 +42,7 @@ HOURS_12: Final = 43_200
 WRITES: Final = {MINUTES_30: 1.25, HOURS_12: 2.5}
 """Cache writes as shares of the input price, for models that cache at marks. (Provider documentation:
 prompt caching, pricing.)"""
-_SAID: Final = (
+_MODEL_TYPES: Final = (
     "custom",
     "custom_tool_call",
     "function",
@@ -51,7 +51,7 @@ _SAID: Final = (
     "reasoning",
     "text",
 )
-UNMARKABLE: Final = RUN | {f"said {kind}" for kind in (*_SAID, *REPLAYED, *GIVEN, *RUN)}
+UNMARKABLE: Final = RUN | {f"said {kind}" for kind in (*_MODEL_TYPES, *REPLAYED, *EXTRA, *RUN)}
 """The model's own content cannot carry a mark, nor can the results of tools that the provider defines."""
 
 
@@ -114,7 +114,7 @@ def content_of(part: Part, forms: PartForms) -> Json:
     if isinstance(part, TextPart):
         return forms.of_text(part.text)
     if refusal(part, "user"):
-        return forms.of_text(named(part))
+        return forms.of_text(part_name(part))
     match part:
         case ImagePart():
             return forms.image(part.url or _data_url(part))
@@ -127,7 +127,7 @@ def content_of(part: Part, forms: PartForms) -> Json:
         case ProviderPart(value=value) if value.get("type") in forms.own:
             return {key: inner for key, inner in value.items() if key != MARK}
         case ProviderPart():
-            return forms.of_text(named(part))
+            return forms.of_text(part_name(part))
 
 
 def refusal(part: Part, where: Where) -> str:
@@ -167,12 +167,12 @@ def response_tool(tool: Json) -> Json:
     if definition.free:
         return {
             "type": "custom",
-            **_named(definition),
+            **_name_fields(definition),
             **({"format": definition.format} if definition.format else {}),
         }
     return {
         "type": "function",
-        **_named(definition),
+        **_name_fields(definition),
         "parameters": _schema(definition),
         "strict": definition.strict or False,
     }
@@ -185,17 +185,17 @@ def chat_tool(tool: Json) -> Json:
         return definition.other
     if definition.free:
         form = {"format": _chat_format(definition.format)} if definition.format else {}
-        return {"type": "custom", "custom": {**_named(definition), **form}}
+        return {"type": "custom", "custom": {**_name_fields(definition), **form}}
     strict = {"strict": True} if definition.strict else {}
     return {
         "type": "function",
-        "function": {**_named(definition), "parameters": _schema(definition), **strict},
+        "function": {**_name_fields(definition), "parameters": _schema(definition), **strict},
     }
 
 
-def _named(tool: Definition) -> Json:
-    said = {"description": tool.description} if tool.description else {}
-    return {"name": tool_name(tool.name), **said}
+def _name_fields(tool: Definition) -> Json:
+    description = {"description": tool.description} if tool.description else {}
+    return {"name": tool_name(tool.name), **description}
 
 
 def _schema(tool: Definition) -> Json:
@@ -255,8 +255,8 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
         case "input_image" | "image_url" | "input_file" | "file":
             return counter.part(picture_of(content))
         case "computer_call_output":
-            shown = {**obj(content.get("output")), "type": "input_image"}
-            return RESULT_TOKENS + counter.part(picture_of(shown))
+            picture = {**obj(content.get("output")), "type": "input_image"}
+            return RESULT_TOKENS + counter.part(picture_of(picture))
         case _:
             return counter.part(ProviderPart(value=content))
 
@@ -293,24 +293,24 @@ def tool_tokens(tool: Json, counter: TokenCounter) -> int:
     definition = definition_of(tool)
     if definition.other:
         return counter.part(ProviderPart(value=definition.other))
-    named = counter.count(f"{definition.name}:{definition.description.removesuffix('.')}")
+    name_tokens = counter.count(f"{definition.name}:{definition.description.removesuffix('.')}")
     tokens, waiting = 0, [definition.schema]
     while waiting:
-        found = waiting.pop()
-        for name, value in obj(found.get("properties")).items():
+        node = waiting.pop()
+        for name, value in obj(node.get("properties")).items():
             inner = obj(value)
-            said = string(inner.get("description")).removesuffix(".")
-            tokens += PROPERTY_TOKENS + counter.count(f"{name}:{inner.get('type')}:{said}")
+            description = string(inner.get("description")).removesuffix(".")
+            tokens += PROPERTY_TOKENS + counter.count(f"{name}:{inner.get('type')}:{description}")
             waiting.append(inner)
-        tokens += sum(CHOICE_TOKENS + counter.count(str(each)) for each in items(found.get("enum")))
-        lists = (items(found.get(name)) for name in ("anyOf", "oneOf", "allOf"))
+        tokens += sum(CHOICE_TOKENS + counter.count(str(each)) for each in items(node.get("enum")))
+        lists = (items(node.get(name)) for name in ("anyOf", "oneOf", "allOf"))
         nested = [
-            found.get("items"),
+            node.get("items"),
             *chain.from_iterable(lists),
-            *obj(found.get("$defs")).values(),
+            *obj(node.get("$defs")).values(),
         ]
         waiting += objs(nested)
-    return FUNCTION_TOKENS + named + tokens
+    return FUNCTION_TOKENS + name_tokens + tokens
 
 
 def _output_tokens(output: object, counter: TokenCounter) -> int:
@@ -325,7 +325,7 @@ def _output_tokens(output: object, counter: TokenCounter) -> int:
 FAILED: Final = "[the call failed]"
 """Precedes the result of a failed call, because neither API has a field for it."""
 EXPLICIT: Final = {"mode": "explicit"}
-HEARD: Final = OPERATORS | {"user"}
+LISTING_ROLES: Final = OPERATORS | {"user"}
 """Roles of messages that list their contents."""
 TAIL_ITEMS: Final = 40
 """Items at the end of a request in which its last mark is searched; only returned artifacts follow that
@@ -337,18 +337,18 @@ def scale_of(counter: TokenCounter) -> Scale:
     return Scale(
         tokens=lambda contents: [content_tokens(content, counter) for content in contents],
         envelope=MESSAGE_TOKENS,
-        said="said ",  # cannot carry a mark; see `UNMARKABLE`
+        model_prefix="said ",  # cannot carry a mark; see `UNMARKABLE`
     )
 
 
-def marked_failed(found: Returned) -> tuple[Part, ...]:
+def marked_failed(answer: CallAnswer) -> tuple[Part, ...]:
     """The parts of an answer, which say so if the call failed."""
-    if not found.failed:
-        return found.parts
-    first, *more = found.parts
+    if not answer.failed:
+        return answer.parts
+    first, *more = answer.parts
     if isinstance(first, TextPart):
         return (TextPart(text=f"{FAILED}\n{first.text}"), *more)
-    return (TextPart(text=FAILED), *found.parts)
+    return (TextPart(text=FAILED), *answer.parts)
 
 
 def arguments_of(call: ToolCall) -> str:
@@ -357,9 +357,9 @@ def arguments_of(call: ToolCall) -> str:
     Servers that match exact prefixes then find what they generated, and no server accepts a text that is
     not a JSON object.
     """
-    written: object = call.provider.get("arguments")
-    if isinstance(written, str) and is_object(written):
-        return written
+    text: object = call.provider.get("arguments")
+    if isinstance(text, str) and is_object(text):
+        return text
     return spelled(call.input)
 
 
@@ -378,7 +378,7 @@ def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
     items, place = list[Json](), len(piece.spots)
     for item in reversed(piece.items):  # content that can carry marks comes after the model's own
         content: object = item.get("content")
-        is_message = item.get("role") in HEARD and isinstance(content, list)
+        is_message = item.get("role") in LISTING_ROLES and isinstance(content, list)
         parts = len(cast("list[Any]", content)) if is_message else 1
         place -= parts
         hits = {spot - place for spot in spots if place <= spot < place + parts}
@@ -389,7 +389,7 @@ def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
 def _with_marks(item: Json, hits: set[int]) -> Json:
     field = "output" if "output" in item else "content"
     parts: list[Json] = list(item[field])
-    for hit in hits if item.get("role") in HEARD else (len(parts) - 1,):
+    for hit in hits if item.get("role") in LISTING_ROLES else (len(parts) - 1,):
         parts[hit] = with_mark(parts[hit])
     return {**item, field: parts}
 

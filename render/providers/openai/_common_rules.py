@@ -112,9 +112,9 @@ def check_call(call: Json, place: str, findings: Findings, *, is_free: bool) -> 
         findings.add(CommonRule.ARGUMENTS, place, field="arguments")
 
 
-def check_fields(known: Json, allowed: frozenset[str], place: str, findings: Findings) -> None:
+def check_fields(fields: Json, allowed: frozenset[str], place: str, findings: Findings) -> None:
     """Check that an object has no other fields than these; marks are checked by `check_mark`."""
-    for name in sorted(known.keys() - allowed - {MARK}):
+    for name in sorted(fields.keys() - allowed - {MARK}):
         findings.add(CommonRule.EXTRA_FIELD, place, name, field=name)
 
 

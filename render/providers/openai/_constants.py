@@ -50,7 +50,7 @@ REPLAYED: Final = frozenset(
     }
 )
 """Items of Responses: the server's own work that are sent back unchanged."""
-GIVEN: Final = frozenset(
+EXTRA: Final = frozenset(
     {"additional_tools", "agent_message", "configuration_update", "mcp_approval_response"}
 )
 """Items of Responses that a client gives besides messages and results; sent again unchanged."""

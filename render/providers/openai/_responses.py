@@ -26,15 +26,15 @@ from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usa
 from render.policy._context import Answer, Model, Piece, Provider, TokenCounter, Violations
 from render.providers._encoding import (
     MIDWAY,
+    CallAnswer,
     Other,
-    Returned,
-    Sent,
+    WireItem,
     absence,
     assembled,
+    call_answers,
+    foreign_text,
     others,
     piece_of,
-    returned,
-    told,
     tool_name,
     wire_id,
 )
@@ -65,7 +65,7 @@ from render.providers.openai._common import (
     tool_tokens,
     with_mark,
 )
-from render.providers.openai._constants import CALLS, GIVEN, OPERATORS, REPLAYED, RUN, TAG_PREFIX
+from render.providers.openai._constants import CALLS, EXTRA, OPERATORS, REPLAYED, RUN, TAG_PREFIX
 from render.view._view import Encoder, Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]
@@ -124,7 +124,7 @@ PARTS: Final = PartForms(
     file=lambda name, data: {"type": "input_file", "filename": name, "file_data": data},
     linked=lambda url: {"type": "input_file", "file_url": url},
 )
-_SAID: Final = frozenset({Place.RESPONSE, Place.SILENT})
+_MODEL_PLACES: Final = frozenset({Place.RESPONSE, Place.SILENT})
 _ATTACHED: Final = ("caller", "namespace")
 """Fields of a call that go back with it."""
 _COMPACTION: Final = ("type", "encrypted_content")
@@ -143,25 +143,25 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as input items of this API."""
         notices, late = list[str](), list[str]()
-        answers = returned(group, late)
+        answers = call_answers(group, late)
         own = {each.call.pair: item for each in answers if (item := _client_result(each))}
-        said = self._said(group, {*own, *_ran(group)}, notices)
+        output = self._output(group, {*own, *_ran(group)}, notices)
         notices += late
         results = [
             _user_item(each.version, own.get(each.call.pair) or self._result(each))
             for each in answers
         ]
-        answered = bool(results) or not said
-        heard = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
-        return piece_of(group, [*said, *results, *heard], scale_of(self.counter), notices)
+        answered = bool(results) or not output
+        rest = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
+        return piece_of(group, [*output, *results, *rest], scale_of(self.counter), notices)
 
-    def _said(self, group: Group, answered: Container[str], notices: list[str]) -> Sequence[Sent]:
+    def _output(self, group: Group, answered: Container[str], notices: list[str]) -> list[WireItem]:
         """What the model said; `answered` are the calls of tools that the provider defines whose results are of their own
         kind."""
-        said: list[Sent] = []
+        items: list[WireItem] = []
         followed, response = False, ""
         for entry in reversed(group.entries):
-            if entry.place not in _SAID or entry.block.author != "assistant":
+            if entry.place not in _MODEL_PLACES or entry.block.author != "assistant":
                 continue
             item = self._item(entry, answered) if entry.place is Place.RESPONSE else None
             if response_of(entry.block) != response:
@@ -171,11 +171,11 @@ class Encoding:
             elif not followed:
                 item = None
             if item is not None:
-                said.append(Sent(item=item, by_model=True, contents=((entry.version, item),)))
+                items.append(WireItem(item=item, by_model=True, contents=((entry.version, item),)))
             elif entry.place is Place.RESPONSE:
                 notices += absence(entry, keep_thinking=self.keep_thinking)
         notices.reverse()
-        return said[::-1]
+        return items[::-1]
 
     def _item(self, entry: Entry, answered: Container[str]) -> Json | None:
         match entry.block:
@@ -188,40 +188,40 @@ class Encoding:
             case OpaqueBlock() as block if (own := _own(block, answered)) is not None:
                 return own
             case OpaqueBlock() as block:
-                return _text(block, told(block))
+                return _text(block, foreign_text(block))
             case AssistantCompletion(text=text) as block:
                 return _text(block, text)
             case _:
                 return None
 
-    def _result(self, found: Returned) -> Json:
-        kind, call = "function_call_output", found.call
+    def _result(self, answer: CallAnswer) -> Json:
+        kind, call = "function_call_output", answer.call
         if isinstance(call.block, ToolCall) and free_input(call.block) is not None:
             kind = "custom_tool_call_output"
-        contents = [content_of(part, PARTS) for part in marked_failed(found)]
+        contents = [content_of(part, PARTS) for part in marked_failed(answer)]
         texts = texts_of(contents)
         plain = not self.listed and texts is not None and len(texts) == 1
         output: str | list[Json] = cast("list[str]", texts)[0] if plain else contents
         return {"type": kind, "call_id": wire_id(call.pair), "output": output}
 
 
-def _client_result(found: Returned) -> Json | None:
+def _client_result(answer: CallAnswer) -> Json | None:
     """The result of a tool that the provider defines and the client runs; None: it is none, or is shown as text."""
-    call = found.call.block
+    call = answer.call.block
     if not isinstance(call, ToolCall):
         return None
-    return client_result(call, wire_id(found.call.pair), found.parts, is_error=found.failed)
+    return client_result(call, wire_id(answer.call.pair), answer.parts, is_error=answer.failed)
 
 
-def _user_item(version: int, item: Json) -> Sent:
-    return Sent(item=item, by_model=False, contents=((version, item),))
+def _user_item(version: int, item: Json) -> WireItem:
+    return WireItem(item=item, by_model=False, contents=((version, item),))
 
 
-def _message(other: Other) -> Sent:
+def _message(other: Other) -> WireItem:
     contents = [content_of(part, PARTS) for part in other.parts]
     item = {"type": "message", "role": other.role, "content": contents}
     numbered = tuple((other.version, content) for content in contents)
-    return Sent(item=item, by_model=False, contents=numbered)
+    return WireItem(item=item, by_model=False, contents=numbered)
 
 
 def _reasoning(own: Json) -> Json | None:
@@ -241,11 +241,11 @@ def _text(block: Block, text: str) -> Json | None:
 
 
 def _call(entry: Entry, call: ToolCall) -> Json:
-    named: Json = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
+    identity: Json = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
     if (text := free_input(call)) is not None:
-        return {"type": "custom_tool_call", **named, "input": text}
+        return {"type": "custom_tool_call", **identity, "input": text}
     attached: Json = {key: call.provider[key] for key in _ATTACHED if key in call.provider}
-    return {"type": "function_call", **named, **attached, "arguments": arguments_of(call)}
+    return {"type": "function_call", **identity, **attached, "arguments": arguments_of(call)}
 
 
 def _ran(group: Group) -> Iterator[str]:
@@ -259,7 +259,7 @@ def _own(block: OpaqueBlock, answered: Container[str]) -> Json | None:
     """The provider's own item, or None if the provider does not accept it back."""
     own = verbatim(block) or {}
     kind: object = own.get("type")
-    is_known = kind in REPLAYED | GIVEN or (kind in RUN and str(own.get("call_id")) in answered)
+    is_known = kind in REPLAYED | EXTRA or (kind in RUN and str(own.get("call_id")) in answered)
     if block.tag != f"{TAG_PREFIX}{kind}" or not is_known:
         return None
     if kind == "compaction":
@@ -286,8 +286,8 @@ def messages(
 ) -> list[Json]:
     """Input items, at least one; those without a mark are the pieces' own objects and must not be
     changed."""
-    items = assembled(pieces, marks, marked) or [_said(MIDWAY)]
-    return [*items, *map(_said, texts)]
+    items = assembled(pieces, marks, marked) or [_text_message(MIDWAY)]
+    return [*items, *map(_text_message, texts)]
 
 
 def request(
@@ -303,9 +303,9 @@ def request(
 
 def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
     """Instructions come first; an input that is a string is a user message."""
-    text, given = request.get("instructions"), request.get("input")
-    items = [_said(given)] if isinstance(given, str) else given or []
-    return [_said(text, role=PROMPT)] if text else [], request.get("tools") or (), items
+    text, content = request.get("instructions"), request.get("input")
+    items = [_text_message(content)] if isinstance(content, str) else content or []
+    return [_text_message(text, role=PROMPT)] if text else [], request.get("tools") or (), items
 
 
 def contents(
@@ -325,7 +325,7 @@ def contents(
 
 def extended(request: Json, texts: Sequence[str]) -> Json:
     """The texts are added as one message."""
-    return {**request, "input": [*request.get("input", ()), _said(*texts)]}
+    return {**request, "input": [*request.get("input", ()), _text_message(*texts)]}
 
 
 def without_thinking(request: Json) -> Json:
@@ -334,7 +334,7 @@ def without_thinking(request: Json) -> Json:
     return {**request, "input": items}
 
 
-def _said(*texts: str, role: str = "user") -> Json:
+def _text_message(*texts: str, role: str = "user") -> Json:
     """A message, by default the user's."""
     parts: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
     return {"type": "message", "role": role, "content": parts}

@@ -41,7 +41,7 @@ from render.providers.openai._common_rules import (
     check_limits,
     check_mark,
 )
-from render.providers.openai._constants import CALL_ID_LENGTH_MAX, CALLS, GIVEN, MARK, REPLAYED, RUN
+from render.providers.openai._constants import CALL_ID_LENGTH_MAX, CALLS, EXTRA, MARK, REPLAYED, RUN
 
 OUTPUT_TOKENS_MIN: Final = 16
 _SHAPES: Final[Shapes] = {
@@ -61,15 +61,15 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
         return tuple(findings.violations)
     tools = placed(request.get("tools"), "tools")
     names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
-    sent: object = request.get("input")
-    if isinstance(sent, str):
-        sent = [{"role": "user", "content": sent}]
-    read = [_read_item(item, place, findings) for item, place in placed(sent, "input")]
-    if not read:
+    content: object = request.get("input")
+    if isinstance(content, str):
+        content = [{"role": "user", "content": content}]
+    entries = [_read_item(item, place, findings) for item, place in placed(content, "input")]
+    if not entries:
         findings.add(Rule.NO_INPUT, "input")
     check_names(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
-    _check_pairs(read, findings)
-    _check_neighbours(read, findings)
+    _check_pairs(entries, findings)
+    _check_neighbours(entries, findings)
     check_limits(request, "input", model, findings)
     _check_output(request.get("max_output_tokens"), model, findings)
     return tuple(findings.violations)
@@ -167,8 +167,8 @@ def _read_item(item: object, place: str, findings: Findings) -> _Item:
         check(fields, place, findings)
     identity = fields.get("id")
     if kind in CALLS or kind in _OUTPUTS:
-        named = "id" if kind == _LOCAL_OUTPUT else "call_id"
-        identity = call_id(fields, named, CALL_ID_LENGTH_MAX)
+        id_field = "id" if kind == _LOCAL_OUTPUT else "call_id"
+        identity = call_id(fields, id_field, CALL_ID_LENGTH_MAX)
     by_model = fields.get("role") == "assistant" if kind == "message" else kind in _BY_MODEL
     return _Item(place, kind, string(identity), by_model)
 
@@ -275,7 +275,7 @@ def _has_object(name: str) -> Check:
 _LOCAL_OUTPUT: Final = "local_shell_call_output"
 """The result that has the id of its call in another field."""
 ITEMS: Final[Checks] = {
-    **dict.fromkeys(REPLAYED | GIVEN, ()),
+    **dict.fromkeys(REPLAYED | EXTRA, ()),
     **dict.fromkeys(CALLS, (_call_has_id, _call)),
     **dict.fromkeys(_OUTPUTS, (_call_has_id, _output)),
     **dict.fromkeys(RUN, (_call_has_id,)),
@@ -307,7 +307,7 @@ PARTS: Final[Mapping[str, Check]] = {
     "refusal": _text,
 }
 """What each kind of part must have."""
-_HEARD: Final = ("input_text", "input_image", "input_file")
+_INPUT_PARTS: Final = ("input_text", "input_image", "input_file")
 TURN: Final = "internal_chat_message_metadata_passthrough"  # of Codex, to OpenAI's servers alone
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
@@ -323,9 +323,9 @@ KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 """The fields of common items and parts, by the SDK and Codex. What the server made is sent back as it came, unchecked."""
 ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "assistant": ("output_text", "refusal"),
-    "developer": _HEARD,
-    "system": _HEARD,
-    "user": _HEARD,
+    "developer": _INPUT_PARTS,
+    "system": _INPUT_PARTS,
+    "user": _INPUT_PARTS,
 }
 """The parts that a message may have, by its role."""
 _HOSTED: Final = frozenset(
@@ -354,11 +354,11 @@ _HOSTED: Final = frozenset(
 # Rules between items.
 
 
-def _check_pairs(read: Sequence[_Item], findings: Findings) -> None:
+def _check_pairs(entries: Sequence[_Item], findings: Findings) -> None:
     """Check that each call has one output of its kind, anywhere after it."""
     waiting: dict[str, _Item] = {}
     answered: set[str] = set()
-    for item in read:
+    for item in entries:
         if not item.id:
             continue
         if item.kind in CALLS:
@@ -378,11 +378,11 @@ def _check_pairs(read: Sequence[_Item], findings: Findings) -> None:
         findings.add(Rule.CALL_UNANSWERED, call.place, call.id)
 
 
-def _check_neighbours(read: Sequence[_Item], findings: Findings) -> None:
-    for item, after in pairwise([*read, _NOTHING]):
+def _check_neighbours(entries: Sequence[_Item], findings: Findings) -> None:
+    for item, after in pairwise([*entries, _NOTHING]):
         if item.kind == "reasoning" and not after.by_model:
             findings.add(Rule.REASONING_ALONE, item.place, item.id)
-    for item in read[:-1]:
+    for item in entries[:-1]:
         if item.kind == "compaction_trigger":
             findings.add(Rule.TRIGGER_LAST, item.place)
 

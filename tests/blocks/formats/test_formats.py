@@ -27,8 +27,8 @@ from blocks.formats import (
     Call,
     Format,
     Message,
+    ModelText,
     Result,
-    Said,
     Thought,
     Verbatim,
     messages_from,
@@ -72,7 +72,7 @@ def said_in(messages: list[Message]) -> list[tuple[str, ...]]:
     for message in messages:
         for content in message.content:
             match content:
-                case Said(text=text):
+                case ModelText(text=text):
                     found.append(("said", text))
                 case Call(call_id=call_id):
                     found.append(("call", call_id))
@@ -267,7 +267,7 @@ def test_what_openai_attached_is_kept_by_pydantic_ai_and_read() -> None:
     text = {"part_kind": "text", "content": "First.", "id": "m1", "provider_details": phase}
     call = {"part_kind": "tool-call", "tool_call_id": "c", "tool_name": "f", "args": '{"a": 1}'}
     assert heard(text, {**call, "provider_details": {"namespace": "n"}}) == (
-        Said(text="First.", provider={"phase": "commentary"}),
+        ModelText(text="First.", provider={"phase": "commentary"}),
         Call(
             call_id="c",
             name="f",
@@ -344,13 +344,13 @@ def test_the_texts_of_one_message_are_one_and_say_that_they_refuse() -> None:
     refused = {"type": "refusal", "refusal": "No."}
     for content, text, refuses in ((parts, "No way.", {}), ([refused], "No.", {"refusal": True})):
         [chat] = read({"role": "assistant", "content": content}, name="openai.chat")
-        assert chat.content == (Said(text=text, provider=refuses),)
+        assert chat.content == (ModelText(text=text, provider=refuses),)
         item = {"type": "message", "role": "assistant", "id": "m", "content": content}
         [found] = read({**item, "phase": "final_answer"}, name="openai.responses")
         known = {"phase": "final_answer", **refuses}
-        assert found.content == (Said(text=text, provider=known, source="m"),)
+        assert found.content == (ModelText(text=text, provider=known, source="m"),)
     [chat] = read({"role": "assistant", "content": None, "refusal": "No."}, name="openai.chat")
-    assert chat.content == (Said(text="No.", provider={"refusal": True}),)
+    assert chat.content == (ModelText(text="No.", provider={"refusal": True}),)
     assert not read({"role": "assistant", "content": " ", "refusal": None}, name="openai.chat")[
         0
     ].content
@@ -491,7 +491,7 @@ def test_what_gemini_said_keeps_its_signatures_where_they_were() -> None:
     [message] = read({"role": "model", "parts": parts}, name="gemini")
     assert message.content == (
         Thought(value={"text": "hm", "thought": True}),
-        Said(text="so", provider=seal),
+        ModelText(text="so", provider=seal),
         Call(call_id="c", name="f", input={"a_b": 1}, provider=seal),
         Verbatim(value={"executableCode": {"code": "1"}}, vendor="gemini"),
         Thought(value={"text": "", **seal}),

@@ -3,7 +3,7 @@ output versions."""
 
 from typing import Any
 
-from blocks.formats import Call, Content, Said, Thought, Verbatim, messages_from, response_from
+from blocks.formats import Call, Content, ModelText, Thought, Verbatim, messages_from, response_from
 from tests._table import for_each
 
 Json = dict[str, Any]
@@ -89,7 +89,7 @@ def test_a_call_that_a_person_edited_is_the_edited_one() -> None:
 
 def test_calls_that_are_in_no_block_come_last() -> None:
     found = spoken("Both.", "openai", tool_calls=CALLS)
-    assert [type(content) for content in found] == [Said, Call, Call]
+    assert [type(content) for content in found] == [ModelText, Call, Call]
 
 
 def test_texts_of_one_item_are_one_and_keep_what_it_has() -> None:
@@ -97,8 +97,8 @@ def test_texts_of_one_item_are_one_and_keep_what_it_has() -> None:
     content = [{**text, "text": "One, "}, {**text, "text": "two."}, {**text, "id": "msg_2", "text": "Three."}]  # fmt: skip
     known = {"phase": "commentary"}
     assert spoken(content, "openai") == [
-        Said(text="One, two.", provider=known, source="msg_1"),
-        Said(text="Three.", provider=known, source="msg_2"),
+        ModelText(text="One, two.", provider=known, source="msg_1"),
+        ModelText(text="Three.", provider=known, source="msg_2"),
     ]
 
 

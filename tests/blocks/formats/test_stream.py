@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from blocks import ArgumentError
-from blocks.formats import Call, Content, Format, Said, response_from, stream_of
+from blocks.formats import Call, Content, Format, ModelText, response_from, stream_of
 from tests._table import for_each
 
 ANTHROPIC: list[Any] = [
@@ -75,7 +75,7 @@ def test_a_stream_comes_to_its_response(name: Format) -> None:
         stream.add(event)
     found = response_from(stream.response(), name)
     said, call = found.message.content
-    assert isinstance(said, Said)
+    assert isinstance(said, ModelText)
     assert isinstance(call, Call)
     assert (found.id, said.text, call.call_id, call.input) == ("m1", "I look", "c", {"a": 1})
     assert found.usage is not None
@@ -86,7 +86,7 @@ def test_a_stream_comes_to_its_response(name: Format) -> None:
 def test_of_a_stream_that_breaks_off_there_is_what_was_whole(name: Format) -> None:
     for events in range(len(STREAMS[name])):
         content = arrived(name, events)
-        texts = [c.text for c in content if isinstance(c, Said)]
+        texts = [c.text for c in content if isinstance(c, ModelText)]
         assert "I look".startswith("".join(texts))
         calls = [c for c in content if isinstance(c, Call)]
         assert len(calls) == (events >= DONE[name])

@@ -106,7 +106,7 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
             make.result(f"c{n}", f"part {n} of it was made", "t1"),
         )
     ]
-    assert room.done < _page(make.prompt("go", "t1"), *silent)[DONE] <= room.told
+    assert room.done < _page(make.prompt("go", "t1"), *silent)[DONE] <= room.report
     spoken = [
         block
         for n in range(1200)
@@ -116,7 +116,7 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
             make.result(f"c{n}", "x", "t1"),
         )
     ]
-    assert room.found < _page(make.prompt("go", "t1"), *spoken)[FOUND] <= room.told
+    assert room.findings < _page(make.prompt("go", "t1"), *spoken)[FOUND] <= room.report
 
 
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:

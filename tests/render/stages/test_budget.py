@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from blocks import ArtifactId, EventId, UsageRecorded
-from render import Rendered, Returned, account, commit, show, total_tokens
+from render import Rendered, ReturnedArtifact, account, commit, show, total_tokens
 from render.stages._budget import CannotFit
 from tests import _builders as make
 from tests._builders import context
@@ -125,7 +125,7 @@ def test_what_comes_back_counts_as_the_rest_does() -> None:
     for estimated in range(1000, 60_000, 2000):
         view = commit(view, used(estimated, 20_000 + round(1.3 * estimated)))
     within = context(calibrate=True)
-    back = Returned(artifact=ArtifactId("art-1"), text="y" * 4000, tokens=1000)
+    back = ReturnedArtifact(artifact=ArtifactId("art-1"), text="y" * 4000, tokens=1000)
     alone = show(view, within).account
     found = show(view, within, [back]).account
     assert found.rehydrated == 1000

@@ -428,7 +428,7 @@ def test_the_newest_answer_belongs_to_the_request_that_is_named(named: int | Non
     answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "Here."}]}
     history = [*said[:2], answer, said[-1]]
     timeline.sync(history, format="anthropic", rendered=None if named is None else requests[named])
-    asked = {entry.asked for entry in timeline.view.entries if entry.asked}
+    asked = {entry.request for entry in timeline.view.entries if entry.request}
     assert {each.sent for each in asked} == {"?" if named is None else requests[named].sent}
 
 
