@@ -30,8 +30,8 @@ __all__ = [
 
 # For the rooms of this house; not public.
 from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
-from persistence._log import Kept as Kept
 from persistence._log import Removed as Removed
+from persistence._log import Rest as Rest
 from persistence._log import TimelineInfo as TimelineInfo
 from persistence._open import Share as Share
 from persistence._open import locate_store as locate_store

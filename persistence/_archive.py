@@ -32,7 +32,7 @@ from blocks import (
 )
 from persistence._bucket import Objects, is_url
 from persistence._file import sync_folder, system_errors
-from persistence._log import ArchivedRange, Kept, Walk, chain_step
+from persistence._log import ArchivedRange, Rest, Walk, chain_step
 from persistence._store import StoreProblem
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def write_archive(
         os.close(handle)
         unfinished = Path(name)
         try:
-            versions = _written(unfinished, timeline, rows)
+            versions = _write(unfinished, timeline, rows)
             if is_url(checked):
-                return _uploaded(unfinished, timeline, versions, checked)
-            return _named(unfinished, timeline, versions)
+                return _upload(unfinished, timeline, versions, checked)
+            return _rename(unfinished, timeline, versions)
         finally:
             with suppress(FileNotFoundError):
                 unfinished.unlink()
@@ -106,7 +106,7 @@ def remove_archive(file: str) -> None:
         Path(file).unlink(missing_ok=True)
 
 
-def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
+def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
     """Write the rows into a file; return the first and the last version."""
     first = last = 0
     with _database(file) as database:
@@ -120,7 +120,7 @@ def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int
     return first, last
 
 
-def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
+def _rename(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
     """Rename a finished file after its content: timeline, versions and hash."""
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
@@ -130,7 +130,7 @@ def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) ->
     return archive
 
 
-def _uploaded(
+def _upload(
     finished: Path, timeline: TimelineId, versions: tuple[int, int], url: str
 ) -> ArchivedRange:
     """Put a finished file below a URL, under the same name."""
@@ -179,12 +179,12 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
 
 
 def archive_problems(
-    timeline: TimelineId, kept: Kept, walk: Walk | None = None
+    timeline: TimelineId, rest: Rest, walk: Walk | None = None
 ) -> Iterator[StoreProblem]:
     """Problems of the archives of a timeline; each is read completely, and `walk` passes its events."""
     _downloaded.cache_clear()  # it is about what is in the bucket
     walk = walk or Walk()
-    for archive in kept.archives:
+    for archive in rest.archives:
         try:
             for version, event in archived_events(archive, archive.first, archive.last):
                 walk.step(chain_step(version, event.id))
@@ -193,7 +193,7 @@ def archive_problems(
             yield StoreProblem(timeline=timeline, version=archive.first, what=str(error))
 
 
-def rewritten(kept: Kept, timeline: TimelineId, payloads: Mapping[int, str]) -> Kept:
+def rewritten(rest: Rest, timeline: TimelineId, payloads: Mapping[int, str]) -> Rest:
     """What is left of a log after these versions get other JSON. For each archive that has one of them, write a new
     file beside the old one.
 
@@ -202,7 +202,7 @@ def rewritten(kept: Kept, timeline: TimelineId, payloads: Mapping[int, str]) -> 
         StoreError: a new one could not be written.
     """
     return attrs.evolve(
-        kept, archives=tuple(_replaced(each, timeline, payloads) for each in kept.archives)
+        rest, archives=tuple(_replaced(each, timeline, payloads) for each in rest.archives)
     )
 
 
@@ -229,8 +229,8 @@ def _checked(archive: ArchivedRange) -> Generator[str]:
         yield f"/dev/fd/{copy.handle}"
         return
     try:
-        found = Path(archive.file).stat()
-        digest = _digest(archive.file, found.st_ino, found.st_size, found.st_mtime_ns)
+        status = Path(archive.file).stat()
+        digest = _digest(archive.file, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise _damaged(archive, f"cannot be read ({error.strerror})") from error
     if digest != archive.sha256:
@@ -251,7 +251,7 @@ def _reached(place: str, process: int) -> Objects:
 
 
 @attrs.frozen(eq=False)
-class _Copy:
+class _Download:
     """A copy of an archive in a bucket, in a file without a name, which is gone with the process."""
 
     handle: int
@@ -261,7 +261,7 @@ class _Copy:
 
 
 @lru_cache(maxsize=8)
-def _downloaded(archive: ArchivedRange) -> _Copy:
+def _downloaded(archive: ArchivedRange) -> _Download:
     objects, name = _in_bucket(archive.file)
     parts = objects.parts(name)
     if parts is None:
@@ -274,11 +274,11 @@ def _downloaded(archive: ArchivedRange) -> _Copy:
         file.flush()
         if digest.hexdigest() != archive.sha256:
             raise _damaged(archive, "was changed after it was written")
-        return _Copy(os.dup(file.fileno()))
+        return _Download(os.dup(file.fileno()))
 
 
 @lru_cache(maxsize=64)
-def _digest(path: str, *_seen: int) -> str:
+def _digest(path: str, *_stamp: int) -> str:
     """The hash of a file; cached until its inode, size or time changes."""
     with Path(path).open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

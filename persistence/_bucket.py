@@ -81,10 +81,10 @@ class Objects:
         left = watched()
         some = list(islice(left, _WHOLE_PARTS))
         is_whole = len(some) < _WHOLE_PARTS
-        given = b"".join(some) if is_whole else chain(some, left)
+        body = b"".join(some) if is_whole else chain(some, left)
         del some  # each piece is freed when its part is sent
         with self.errors(name, raised):
-            obstore.put(self._store, name, given, max_concurrency=1)
+            obstore.put(self._store, name, body, max_concurrency=1)
 
     def get(self, name: str) -> bytes | None:
         """The content of an object; None if there is none, for example after a sweep."""
@@ -96,7 +96,7 @@ class Objects:
 
         with self.errors(name):
             try:
-                found = obstore.get(self._store, name, options={"range": span} if span else None)
+                response = obstore.get(self._store, name, options={"range": span} if span else None)
             except FileNotFoundError as error:
                 if _NO_BUCKET.search(str(error)):
                     raise
@@ -105,7 +105,7 @@ class Objects:
                 if span and _SHORTER.search(str(error)):
                     return None
                 raise
-            return self._arriving(name, iter(found.stream()))
+            return self._arriving(name, iter(response.stream()))
 
     def _arriving(self, name: str, stream: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -118,7 +118,7 @@ class Objects:
     def list(self, folder: str) -> list[Object]:
         """The objects in a folder and below, by name; one request for each thousand."""
         with self.errors(folder):
-            return sorted(self._listed(folder), key=lambda found: found["path"])
+            return sorted(self._listed(folder), key=lambda each: each["path"])
 
     def _listed(self, folder: str, size: int = 1000) -> Iterator[Object]:
         import obstore
@@ -148,9 +148,9 @@ class Objects:
         except (BaseError, OSError) as error:
             if error in own:
                 raise
-            raise self._told(error, name) from None
+            raise self._translated(error, name) from None
 
-    def _told(self, error: Exception, name: str) -> MisuseError | StoreError:
+    def _translated(self, error: Exception, name: str) -> MisuseError | StoreError:
         from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
         reason = re.sub(r"\?\S*", "", str(error).partition("\n")[0])[:SHOWN]
@@ -194,9 +194,9 @@ def _checked(url: str) -> str:
             f"the {scheme}:// URL contains a password; leave it out, and set the variables of the environment"
         )
     if scheme not in KINDS:
-        known = ", ".join(f"{each}://" for each in KINDS)
+        schemes = ", ".join(f"{each}://" for each in KINDS)
         raise MisuseError(
-            f"{scheme:.{SHOWN}}:// is not a known kind of bucket; give one of: {known}"
+            f"{scheme:.{SHOWN}}:// is not a known kind of bucket; give one of: {schemes}"
         )
     if not parts.netloc or parts.query or parts.fragment:
         raise MisuseError(

@@ -50,26 +50,26 @@ def copy_store(
     """See `EventStore.copy_to`."""
     infos = {info.id: info for info in source.list()}
     if timelines is not None:
-        wanted = dict.fromkeys(map(TimelineId, timelines))
-        if unknown := wanted.keys() - infos.keys():
+        names = dict.fromkeys(map(TimelineId, timelines))
+        if unknown := names.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
-        infos = {name: info for name, info in infos.items() if name in wanted}
+        infos = {name: info for name, info in infos.items() if name in names}
     copies = _ArtifactCopies(artifacts_of(source), artifacts_of(target))
     copies.take(lambda about: about.timeline in infos)
-    copied, forgotten = list[int](), 0
+    counts, forgotten = list[int](), 0
     for name, info in infos.items():
-        gone = source.kept(name).forgotten
-        stand_in(target, info, gone)
-        copied.append(_copy_timeline(source, target, name, copies))
-        forget_stand_ins(target, name, gone)
-        forgotten += gone if copied[-1] else 0
+        last = source.kept(name).forgotten
+        stand_in(target, info, last)
+        counts.append(_copy_timeline(source, target, name, copies))
+        forget_stand_ins(target, name, last)
+        forgotten += last if counts[-1] else 0
     for damage in copies.damage:
         raise DamagedStoreError(
             f"{damage}; `foldline repair` saves the undamaged part into a new store"
         )
     return CopyReport(
-        timelines=sum(map(bool, copied)),
-        events=sum(copied),
+        timelines=sum(map(bool, counts)),
+        events=sum(counts),
         artifacts=copies.copied,
         forgotten=forgotten,
     )
@@ -88,7 +88,7 @@ class _ArtifactCopies:
     copied: int = 0
     damage: list[str] = attrs.field(factory=list[str])
     """A sentence for each artifact that cannot be copied."""
-    _named: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
+    _ids: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
 
     def take(
         self, is_wanted: Callable[[ArtifactMetadata], bool], artifact: ArtifactId | None = None
@@ -112,23 +112,23 @@ class _ArtifactCopies:
 
     def take_named(self, text: str) -> None:
         """Copy the artifacts whose ids occur in a text."""
-        for artifact in sorted({*artifact_ids_in(text)} - self._named):
+        for artifact in sorted({*artifact_ids_in(text)} - self._ids):
             self.take(lambda _: True, artifact)
-            self._named.add(artifact)
+            self._ids.add(artifact)
 
 
 def _copy_timeline(
     source: EventStore, target: EventStore, name: TimelineId, copies: _ArtifactCopies
 ) -> int:
     """Copy the new events of a timeline; return how many there were."""
-    held, gone = target.head(name), source.kept(name).forgotten
-    if held > (there := source.head(name)):
+    head, forgotten = target.head(name), source.kept(name).forgotten
+    if head > (there := source.head(name)):
         raise MisuseError(
-            f"{name!r} has {held} events in the target store and only {there} in the source; copy it back first"
+            f"{name!r} has {head} events in the target store and only {there} in the source; copy it back first"
         )
-    if held > max(gone, target.kept(name).forgotten):
-        _check_same(source, target, name, held)
-    first = version = max(held, gone)
+    if head > max(forgotten, target.kept(name).forgotten):
+        _check_same(source, target, name, head)
+    first = version = max(head, forgotten)
     while page := source.read_bytes(name, after=version):
         events = [data for _, data in page]
         for data in events:
@@ -158,26 +158,26 @@ def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: 
 # They are empty, and an interrupted copy continues after them.
 
 
-def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
-    """Append stand-ins for events up to version `gone` that are not there yet.
+def stand_in(target: EventStore, info: TimelineInfo, last: int) -> None:
+    """Append stand-ins for events up to version `last` that are not there yet.
 
     Raises:
         MisuseError: the target cannot remove events, or it has older events and lacks some after them.
     """
-    held = target.head(info.id)
-    if held >= gone:
+    head = target.head(info.id)
+    if head >= last:
         return
     if not target.can_remove:
         raise MisuseError(
-            f"events 1 to {gone} of {info.id!r} were removed, and the target store cannot hold a log that"
+            f"events 1 to {last} of {info.id!r} were removed, and the target store cannot hold a log that"
             " begins later; choose another target"
         )
-    if held and not _is_stand_in(target, info.id, held):
+    if head and not _is_stand_in(target, info.id, head):
         raise MisuseError(
-            f"{info.id!r} ends at event {held} in the target and begins at event {gone + 1} in the source:"
+            f"{info.id!r} ends at event {head} in the target and begins at event {last + 1} in the source:"
             " neither store has the events between them; choose another target"
         )
-    fill(target, info, gone)
+    fill(target, info, last)
 
 
 def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
@@ -188,16 +188,16 @@ def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
         target.append(info.id, events, expected_version=first)
 
 
-def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
-    """Remove the stand-ins for the events up to version `gone`, if there are any.
+def forget_stand_ins(target: EventStore, name: TimelineId, last: int) -> None:
+    """Remove the stand-ins for the events up to version `last`, if there are any.
 
     Raises:
         MisuseError: the window of the copy needs these versions.
     """
-    if not gone or target.kept(name).forgotten >= gone or not target.can_remove:
+    if not last or target.kept(name).forgotten >= last or not target.can_remove:
         return
-    if _is_stand_in(target, name, gone):
-        target.trim(name, gone + 1)
+    if _is_stand_in(target, name, last):
+        target.trim(name, last + 1)
 
 
 def _event(version: int, at: float) -> Event:

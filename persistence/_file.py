@@ -24,26 +24,26 @@ SHOWN = 200
 """How many characters of an invalid path or URL an error message quotes."""
 
 
-def database_path(given: object) -> Path:
+def database_path(where: object) -> Path:
     """The absolute path without symbolic links, so that all names of a file lead to the same lock.
 
     Raises:
         MisuseError: it cannot be the path of a store.
         StoreError: the operating system denies access.
     """
-    path = checked_path(given)
+    path = checked_path(where)
     with system_errors(path):
         _refuse_foreign_links(path)
         path = path.resolve()
         refuse_links(*(path.with_name(path.name + ending) for ending in BESIDE))
         if not path.parent.is_dir():
             raise MisuseError(f"folder {path.parent} for {path.name} does not exist; create it")
-        found = path.stat() if path.exists() else None
-    if found is None:
+        status = path.stat() if path.exists() else None
+    if status is None:
         return path
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise MisuseError(f"{path} is a folder; give the path of a file in it")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise MisuseError(
             f"{path} is not a regular file; give the path of a regular file, or of a new file"
         )
@@ -96,15 +96,15 @@ def refuse_links(*beside: Path) -> None:
             )
 
 
-def checked_path(given: object) -> Path:
+def checked_path(where: object) -> Path:
     """The path as given, without a check whether a store can be there.
 
     Raises:
         MisuseError: it is not a path.
     """
-    if not isinstance(given, str | os.PathLike):
-        raise MisuseError(f"{given!r:.{SHOWN}} is not a path; give the path of a file")
-    text: object = os.fspath(cast("str | os.PathLike[str]", given))
+    if not isinstance(where, str | os.PathLike):
+        raise MisuseError(f"{where!r:.{SHOWN}} is not a path; give the path of a file")
+    text: object = os.fspath(cast("str | os.PathLike[str]", where))
     if not is_sound(text):
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a file")
     if not _EXPLICIT.match(text) and _SERVER.match(text[:URL_MAX]):
@@ -241,10 +241,10 @@ def sync_folder(folder: Path) -> None:
 def identity(path: Path) -> tuple[int, int] | None:
     """Device and inode, which are the same for all names of a file; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def refuse_unfolded_log(path: Path) -> None:

@@ -359,7 +359,7 @@ class ArchivedRange:
 
 
 @attrs.frozen(kw_only=True)
-class Kept:
+class Rest:
     """Which part of a log is left; the default is the whole log."""
 
     forgotten: int = 0
@@ -381,21 +381,21 @@ class Kept:
         """Events that are no longer in the store itself."""
         return self.first - 1
 
-    def archiving(self, archive: ArchivedRange, began_at: float) -> "Kept":
+    def archiving(self, archive: ArchivedRange, began_at: float) -> "Rest":
         """The same after the oldest events were moved to one more archive file."""
         return attrs.evolve(self, archives=(*self.archives, archive), began_at=began_at)
 
-    def forgetting(self, before: int, began_at: float) -> "Kept":
+    def forgetting(self, before: int, began_at: float) -> "Rest":
         """The same after the events older than `before` were forgotten.
 
         An archive file is given up as a whole or not at all.
         """
-        left = tuple(archive for archive in self.archives if archive.last >= before)
-        gone = before - 1 if not left else left[0].first - 1
-        forgotten = max(gone, self.forgotten)
-        return attrs.evolve(self, forgotten=forgotten, archives=left, began_at=began_at)
+        archives = tuple(archive for archive in self.archives if archive.last >= before)
+        last = before - 1 if not archives else archives[0].first - 1
+        forgotten = max(last, self.forgotten)
+        return attrs.evolve(self, forgotten=forgotten, archives=archives, began_at=began_at)
 
-    def cut_to(self, version: int) -> "Kept":
+    def cut_to(self, version: int) -> "Rest":
         """What is left of a fork at a version."""
         archives = (
             attrs.evolve(archive, last=min(archive.last, version))
@@ -446,29 +446,29 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
         )
 
 
-def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
+def checked_marks(timeline: TimelineId, head: Head, rest: Rest) -> None:
     """Refuse an append after which the window would begin among forgotten events; `head` is the head after it.
 
     Raises:
         ForgottenError: it would.
     """
-    kept.refuse_forgotten(timeline, head.window_start(), "nothing was appended")
+    rest.refuse_forgotten(timeline, head.window_start(), "nothing was appended")
 
 
-def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:
+def checked_fork_window(source: TimelineId, at: int, head: Head, rest: Rest) -> None:
     """Refuse a fork whose window was forgotten; `head` is the head with which the fork begins.
 
     Raises:
         ForgottenError: the window at version `at` needs forgotten events.
     """
-    kept.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
+    rest.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
 
 
-def unused_archives(before: Kept, left: Iterable[Kept]) -> tuple[str, ...]:
+def unused_archives(before: Rest, rests: Iterable[Rest]) -> tuple[str, ...]:
     """The archive files of `before` to which no log refers any more."""
     files = dict.fromkeys(archive.file for archive in before.archives)
-    for kept in left:
-        for archive in kept.archives if files else ():
+    for rest in rests:
+        for archive in rest.archives if files else ():
             files.pop(archive.file, None)
     return tuple(files)
 
@@ -554,9 +554,9 @@ class Walk:
     """The chains that may be right; none: unknown, after something that is missing."""
 
     @classmethod
-    def of(cls, timeline: str, kept: Kept) -> "Walk":
+    def of(cls, timeline: str, rest: Rest) -> "Walk":
         """A walk that begins with the oldest event that was not forgotten."""
-        return cls((kept.anchor if kept.forgotten else chain_start(timeline),))
+        return cls((rest.anchor if rest.forgotten else chain_start(timeline),))
 
     @property
     def end(self) -> int | None:
@@ -593,7 +593,7 @@ LinkedRow: TypeAlias = tuple[int, bytes, int]
 
 
 def chain_at(
-    timeline: TimelineId, kept: Kept, version: int, row: Callable[[int], Sequence[LinkedRow]]
+    timeline: TimelineId, rest: Rest, version: int, row: Callable[[int], Sequence[LinkedRow]]
 ) -> int | None:
     """The chain after a version, told from a row and the archives between; None if there is no such row, or it cannot be
     read.  `row` reads the row of a version.
@@ -603,16 +603,16 @@ def chain_at(
     """
     from persistence._archive import archived_events
 
-    if version <= kept.forgotten:
-        return Walk.of(timeline, kept).end
-    for seq, data, link in row(max(version, kept.first)):
+    if version <= rest.forgotten:
+        return Walk.of(timeline, rest).end
+    for seq, data, link in row(max(version, rest.first)):
         chain = link ^ content_hash(data)
         if seq > version:
             try:
                 chain ^= chain_step(seq, decode_event(data).id)
             except CodecError:
                 return None
-            for archive in kept.within(version + 1, kept.removed):
+            for archive in rest.within(version + 1, rest.removed):
                 for number, event in archived_events(archive, version + 1, archive.last):
                     chain ^= chain_step(number, event.id)
         return chain
@@ -731,10 +731,10 @@ def _is_there(
     stored: list[StoredEvent],
     read: Callable[[TimelineId, int, int], Sequence[tuple[int, bytes]]],
 ) -> bool:
-    due, found = [event.data for event in stored], list[bytes]()
+    due, there = [event.data for event in stored], list[bytes]()
     with suppress(ForgottenError):  # not these: nobody repeats an append so late
-        while page := read(timeline, before + len(found), len(due) - len(found)):
-            found += [data for _, data in page]
-            if len(found) == len(due):
+        while page := read(timeline, before + len(there), len(due) - len(there)):
+            there += [data for _, data in page]
+            if len(there) == len(due):
                 break
-    return found == due
+    return there == due

@@ -23,15 +23,15 @@ from blocks import (
 from persistence._log import (
     Attempts,
     Head,
-    Kept,
     Removed,
+    Rest,
     StoredEvent,
     TimelineInfo,
     Watchers,
     checked_bytes,
     checked_events,
     checked_fork,
-    checked_kept_fork,
+    checked_fork_window,
     checked_marks,
     checked_page,
     checked_rewrite,
@@ -54,21 +54,21 @@ class MemoryLog:
     """
 
     events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
-    """The events from version `kept.first` on. Only those up to the head count: the list is shared with the log after
+    """The events from version `rest.first` on. Only those up to the head count: the list is shared with the log after
     the next append, and with an append that was interrupted."""
     head: Head = attrs.field(factory=Head)
-    kept: Kept = attrs.field(factory=Kept)
+    rest: Rest = attrs.field(factory=Rest)
 
     def extended(self, events: Sequence[StoredEvent], head: Head) -> "MemoryLog":
         """The log after an append, with the head after it; only the newest log of a timeline may be extended."""
-        old = self.head.version - self.kept.removed
+        old = self.head.version - self.rest.removed
         self.events[old:] = events  # in place of those of an append that was interrupted
         return attrs.evolve(self, head=head)
 
     def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
         """The events in memory with a version greater than `after`, up to `last`; None: up to the head."""
         upto = self.head.version if last is None else last
-        return self.events[max(after - self.kept.removed, 0) : max(upto - self.kept.removed, 0)]
+        return self.events[max(after - self.rest.removed, 0) : max(upto - self.rest.removed, 0)]
 
 
 @attrs.define(eq=False)
@@ -112,7 +112,7 @@ class MemoryStore(EventStore):
             version = log.head.version
             if version == expected_version:
                 head = log.head.after(stored)
-                checked_marks(timeline_id, head, log.kept)
+                checked_marks(timeline_id, head, log.rest)
                 self._logs[timeline_id] = log.extended(stored, head)
             else:
                 there = log.since(expected_version, last)
@@ -158,8 +158,8 @@ class MemoryStore(EventStore):
         with self._lock:
             head = checked_fork(source, target, at, lambda name: self._log(name).head)
             log = self._log(source)
-            checked_kept_fork(source, at, head, log.kept)
-            copy = MemoryLog(events=log.since(0, at), head=head, kept=log.kept.cut_to(at))
+            checked_fork_window(source, at, head, log.rest)
+            copy = MemoryLog(events=log.since(0, at), head=head, rest=log.rest.cut_to(at))
             self._logs[target] = copy = copy.extended(stored, head.after(stored))
         self._watchers.grown(target)
         return copy.head.version
@@ -190,14 +190,14 @@ class MemoryStore(EventStore):
 
     # Retention.
 
-    def kept(self, timeline_id: TimelineId) -> Kept:
+    def kept(self, timeline_id: TimelineId) -> Rest:
         with self._lock:
-            return self._log(timeline_id).kept
+            return self._log(timeline_id).rest
 
-    def trimmed(self) -> Mapping[TimelineId, Kept]:
+    def trimmed(self) -> Mapping[TimelineId, Rest]:
         with self._lock:
             self._refuse_if_closed()
-            return {name: log.kept for name, log in self._logs.items() if log.kept != Kept()}
+            return {name: log.rest for name, log in self._logs.items() if log.rest != Rest()}
 
     def trim(
         self,
@@ -211,17 +211,17 @@ class MemoryStore(EventStore):
         with self._lock:
             log = self._log(timeline_id)
             checked_trim(timeline_id, before, log.head)
-            gone = log.since(0, before - 1)
+            old = log.since(0, before - 1)
             began_at = log.head.created_at
             if archive is None:
-                kept = log.kept.forgetting(before, began_at)
-            elif gone:
-                written = write_archive(archive, timeline_id, rows_of(gone, log.kept.first))
-                kept = log.kept.archiving(written, began_at)
+                rest = log.rest.forgetting(before, began_at)
+            elif old:
+                archived = write_archive(archive, timeline_id, rows_of(old, log.rest.first))
+                rest = log.rest.archiving(archived, began_at)
             else:
                 return Removed()
-            self._logs[timeline_id] = attrs.evolve(log, events=log.since(before - 1), kept=kept)
-            return removed_of(gone, self._unused(log.kept))
+            self._logs[timeline_id] = attrs.evolve(log, events=log.since(before - 1), rest=rest)
+            return removed_of(old, self._unused(log.rest))
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
         from persistence._archive import rewritten
@@ -234,17 +234,17 @@ class MemoryStore(EventStore):
                     raise MisuseError(f"timeline {timeline_id!r} has no version {version}")
                 [(_, old)] = decoded(read_log(log, timeline_id, version - 1, version))
                 new[version] = checked_rewrite(version, old, event)
-            kept = rewritten(log.kept, timeline_id, {v: e.data.decode() for v, e in new.items()})
-            there = enumerate(log.since(0), kept.first)
-            left = [new.get(version, event) for version, event in there]
-            self._logs[timeline_id] = attrs.evolve(log, events=left, kept=kept)
-            return removed_of(list(new.values()), self._unused(log.kept))
+            rest = rewritten(log.rest, timeline_id, {v: e.data.decode() for v, e in new.items()})
+            there = enumerate(log.since(0), rest.first)
+            stored = [new.get(version, event) for version, event in there]
+            self._logs[timeline_id] = attrs.evolve(log, events=stored, rest=rest)
+            return removed_of(list(new.values()), self._unused(log.rest))
 
     def remove(self, timeline_id: TimelineId) -> Removed:
         with self._lock:
             log = self._existing(timeline_id)
             del self._logs[timeline_id]
-            return removed_of(log.since(0), self._unused(log.kept))
+            return removed_of(log.since(0), self._unused(log.rest))
 
     def erase(self) -> tuple[str, ...]:
         """Do nothing: removed events are no longer in memory."""
@@ -252,8 +252,8 @@ class MemoryStore(EventStore):
             self._refuse_if_closed()
         return ()
 
-    def _unused(self, before: Kept) -> tuple[str, ...]:
-        return unused_archives(before, (log.kept for log in self._logs.values()))
+    def _unused(self, before: Rest) -> tuple[str, ...]:
+        return unused_archives(before, (log.rest for log in self._logs.values()))
 
     def _existing(self, timeline_id: TimelineId) -> MemoryLog:
         log = self._log(timeline_id)
@@ -278,15 +278,15 @@ def read_log(
     log: MemoryLog, timeline: TimelineId, after: int, last: int
 ) -> list[tuple[int, bytes]]:
     """Versions and JSON of the events after `after` up to `last`, from memory and from archives."""
-    log.kept.refuse_forgotten(timeline, after + 1)
+    log.rest.refuse_forgotten(timeline, after + 1)
     archived: list[tuple[int, bytes]] = []
-    if after < log.kept.removed:
+    if after < log.rest.removed:
         from persistence._archive import archived_rows
 
-        for archive in log.kept.within(after + 1, last):
+        for archive in log.rest.within(after + 1, last):
             rows = archived_rows(archive, after + 1, last)
             archived += [(version, data.encode()) for version, data in rows]
-    there = enumerate(log.since(after, last), max(after + 1, log.kept.first))
+    there = enumerate(log.since(after, last), max(after + 1, log.rest.first))
     return [*archived, *((version, event.data) for version, event in there)]
 
 

@@ -136,7 +136,7 @@ register_at_fork(after_in_child=_after_fork)
 # Reading a store that another process has open, or that cannot be written to.
 
 
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -159,18 +159,18 @@ def look(where: "StoreLocation | str | PathLike[str]") -> Generator[tuple[EventS
 
 @contextmanager
 def looking(
-    place: StoreLocation, use: Callable[[StoreLocation], _Made]
-) -> Generator[tuple[_Made, bool]]:
+    place: StoreLocation, use: Callable[[StoreLocation], _Result]
+) -> Generator[tuple[_Result, bool]]:
     """The result of `use` on a store or, if the store is not free, on a copy that exists until the end."""
     from tempfile import TemporaryDirectory  # here, because it takes long to import
 
     with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
-        yield _used(place, use, Path(folder))
+        yield _result_of(place, use, Path(folder))
 
 
-def _used(
-    place: StoreLocation, use: Callable[[StoreLocation], _Made], folder: Path
-) -> tuple[_Made, bool]:
+def _result_of(
+    place: StoreLocation, use: Callable[[StoreLocation], _Result], folder: Path
+) -> tuple[_Result, bool]:
     if place.is_writable():
         try:
             return use(place), False

@@ -49,18 +49,18 @@ def missing(store: EventStore, expect: str) -> Iterator[StoreProblem]:
 
 def _entry(store: EventStore, name: TimelineId, version: int) -> str:
     """What a receipt says of a timeline after its version."""
-    kept, chain = store.kept(name), store.chain(name, version)
-    anchor = kept.anchor if kept.forgotten else 0
-    known = UNKNOWN if chain is None else f"{chain & _MASK:016x} {(chain ^ anchor) & _MASK:016x}"
-    return f"{kept.forgotten} {known} {msgspec.json.encode(name).decode()}"
+    rest, chain = store.kept(name), store.chain(name, version)
+    anchor = rest.anchor if rest.forgotten else 0
+    chains = UNKNOWN if chain is None else f"{chain & _MASK:016x} {(chain ^ anchor) & _MASK:016x}"
+    return f"{rest.forgotten} {chains} {msgspec.json.encode(name).decode()}"
 
 
 def _differs(due: str, there: str) -> bool:
     """Whether two entries are of other events; if other events were forgotten, only the whole chain can agree."""
-    (gone, chain, since, _), (its_gone, its_chain, its_since, _) = (
+    (forgotten, chain, since, _), (its_forgotten, its_chain, its_since, _) = (
         each.split(" ", 3) for each in (due, there)
     )
-    is_comparable = "-" not in (since, its_since) and gone == its_gone
+    is_comparable = "-" not in (since, its_since) and forgotten == its_forgotten
     return is_comparable and chain != its_chain and since != its_since
 
 

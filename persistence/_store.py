@@ -33,14 +33,14 @@ from blocks import (
 )
 from persistence._log import (
     Head,
-    Kept,
     Removed,
+    Rest,
     TimelineInfo,
     chain_start,
     chain_step,
     checked_events,
     checked_fork,
-    checked_kept_fork,
+    checked_fork_window,
     checked_page,
     timeline_infos,
 )
@@ -172,10 +172,10 @@ class EventStore(ABC):
         """
         checked_events(target, [event], 0)
         head = checked_fork(source, target, at, lambda name: Head(version=self.head(name)))
-        checked_kept_fork(source, at, head, self.kept(source))
-        copied = [data for _, data in self.log_bytes(source, last=at)]
+        checked_fork_window(source, at, head, self.kept(source))
+        past = [data for _, data in self.log_bytes(source, last=at)]
         try:
-            return self.append_bytes(target, [*copied, encode_event(event)], expected_version=0)
+            return self.append_bytes(target, [*past, encode_event(event)], expected_version=0)
         except VersionConflictError as conflict:
             raise TimelineExistsError(target, found=conflict.found) from None
 
@@ -216,10 +216,10 @@ class EventStore(ABC):
         kind (such as `"UsageRecorded"`) is in `kinds`, and all events that are left whose kind is in `always`; for an
         unknown timeline nothing or an empty `Skim`."""
         for name in timelines:
-            window, kept = self.load_window(name), self.kept(name)
+            window, rest = self.load_window(name), self.kept(name)
             oldest, log = window.events[:first], iter(window.events)
-            if window.compaction is not None or kept != Kept():
-                oldest = tuple(self.read(name, after=kept.forgotten, limit=first))
+            if window.compaction is not None or rest != Rest():
+                oldest = tuple(self.read(name, after=rest.forgotten, limit=first))
                 log = self.log(name) if always else iter(())
             yield (
                 name,
@@ -292,8 +292,8 @@ class EventStore(ABC):
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
         """A number that stands for the first `version` events of a timeline, in their order, under its name: the same in
         every store that has them.  None if there is no such version, or the oldest events were forgotten."""
-        kept, chain, last = self.kept(timeline_id), chain_start(timeline_id), 0
-        if kept.forgotten:
+        chain, last = chain_start(timeline_id), 0
+        if self.kept(timeline_id).forgotten:
             return None
         for last, event in self.log(timeline_id, last=version):
             chain ^= chain_step(last, event.id)
@@ -338,12 +338,12 @@ class EventStore(ABC):
     # Retention. A store that can remove events writes all of these anew, and `fork`; each is durable and atomic. An append
     # after which the window would begin among forgotten events then raises a `ForgottenError`.
 
-    def kept(self, timeline_id: TimelineId) -> Kept:
-        """Which part of a timeline is left; the default `Kept` for an unknown id."""
+    def kept(self, timeline_id: TimelineId) -> Rest:
+        """Which part of a timeline is left; the default `Rest` for an unknown id."""
         del timeline_id
-        return Kept()
+        return Rest()
 
-    def trimmed(self) -> Mapping[TimelineId, Kept]:
+    def trimmed(self) -> Mapping[TimelineId, Rest]:
         """The same for all timelines from which something was removed."""
         return {}
 

@@ -14,7 +14,7 @@ from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._archive import archive_problems
 from persistence._copy import artifacts_of, fill, forget_stand_ins, stand_in
 from persistence._file import checked_path
-from persistence._log import Kept, TimelineInfo, event_problems, is_sound
+from persistence._log import Rest, TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
 from persistence._receipt import missing
 from persistence._store import PROBLEMS_MAX, EventStore, StoreLocation, StoreProblem, StoreReport
@@ -58,8 +58,8 @@ def verify(
             if isinstance(target, StoreLocation)
             else nullcontext(target) as store
         ):
-            found = (*report.problems, *missing(store, expect))
-        return attrs.evolve(report, problems=found[:PROBLEMS_MAX])
+            problems = (*report.problems, *missing(store, expect))
+        return attrs.evolve(report, problems=problems[:PROBLEMS_MAX])
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 
@@ -90,9 +90,9 @@ def read_through(store: EventStore) -> StoreReport:
 
 
 def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProblem]:
-    kept = store.kept(info.id)
-    yield from archive_problems(info.id, kept)
-    count, blocks = kept.removed, dict[str, int]()
+    rest = store.kept(info.id)
+    yield from archive_problems(info.id, rest)
+    count, blocks = rest.removed, dict[str, int]()
     for version, event in store.log(info.id, after=count):
         count += 1
         if version != count:
@@ -187,7 +187,7 @@ class _Saving:
     _damaged: EventStore
     _saved: EventStore
     _info: TimelineInfo
-    _kept: Kept
+    _rest: Rest
     _lost: list[str]
     _count: int = 0
     _first: int = 0
@@ -199,8 +199,8 @@ class _Saving:
 
     def run(self) -> int:
         """Save the timeline; return the number of saved events."""
-        version = gone = self._kept.forgotten
-        stand_in(self._saved, self._info, gone)
+        version = forgotten = self._rest.forgotten
+        stand_in(self._saved, self._info, forgotten)
         limit = PAGE
         while version < self._info.version:
             try:
@@ -211,7 +211,7 @@ class _Saving:
                     version = self._passed(version, damage)
                 limit = max(1, limit // 8)
         self._end_hole(version)
-        self._forget(gone)
+        self._forget(forgotten)
         return self._count
 
     def _page(self, version: int, limit: int) -> int:
@@ -238,7 +238,7 @@ class _Saving:
         If the event is in an archive file that cannot be read, this is the last version in the archive.
         """
         due = version + 1
-        archive = next((a for a in self._kept.archives if a.first <= due <= a.last), None)
+        archive = next((a for a in self._rest.archives if a.first <= due <= a.last), None)
         if archive is None or isinstance(damage, CodecError):
             self._hole, self._why = self._hole or due, self._why or str(damage)
             return due
@@ -252,13 +252,13 @@ class _Saving:
             self._lost.append(f"{self._info.id}: events {self._hole} to {last}: {self._why}")
         self._hole, self._why = 0, ""
 
-    def _forget(self, gone: int) -> None:
+    def _forget(self, forgotten: int) -> None:
         """Forget the stand-ins at the beginning of the saved log, up to its first saved event."""
         try:
-            forget_stand_ins(self._saved, self._info.id, max(gone, self._first - 1))
+            forget_stand_ins(self._saved, self._info.id, max(forgotten, self._first - 1))
         except MisuseError:  # the compaction after which they are not needed could not be read
-            if gone:
-                what = f"events 1 to {gone}, which were forgotten: others stand for them"
+            if forgotten:
+                what = f"events 1 to {forgotten}, which were forgotten: others stand for them"
                 self._lost.append(f"{self._info.id}: {what}")
 
 

@@ -19,11 +19,11 @@ from persistence import (
     ArtifactDescription,
     DuckDBStore,
     EventStore,
-    Kept,
     Keys,
     MemoryStore,
     PostgresStore,
     Requester,
+    Rest,
     SQLiteStore,
     block_at,
     checked_place,
@@ -278,7 +278,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "EventStore.append_bytes": {
         "CodecError": lambda _: memory().append_bytes(T, [b"[]"], expected_version=1)
     },
-    "Kept.refuse_forgotten": {"ForgottenError": lambda _: Kept(forgotten=1).refuse_forgotten(T, 1)},
+    "Rest.refuse_forgotten": {"ForgottenError": lambda _: Rest(forgotten=1).refuse_forgotten(T, 1)},
     "EventStore.trim": {
         "UnknownTimelineError": lambda _: memory().trim(TimelineId("u"), 1),
         "MisuseError": lambda _: memory().trim(T, 2),

@@ -302,12 +302,12 @@ class ArtifactStore:
         self._refuse_if_closed()
         is_one = artifact is None or artifact_ids_in(artifact) == (artifact,)
         entries = self.backend.entries(artifact) if is_one else ()
-        found = [entry for entry in entries if entry.metadata.timeline == timeline]
-        for entry in found:
+        own = [entry for entry in entries if entry.metadata.timeline == timeline]
+        for entry in own:
             self.backend.remove(entry, self._by_host("forget", entry.metadata))
-        if found:
+        if own:
             self.backend.tidy(self._clock())
-        return [entry.metadata for entry in found]
+        return [entry.metadata for entry in own]
 
     def _record(
         self,
@@ -453,8 +453,8 @@ def _rank(entry: Entry) -> tuple[int, float, str]:
 
 def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
     """The error for a requester, which does not reveal that another tenant has the content."""
-    shown: Refusal = "unknown" if reason == "tenant" else reason
-    return AccessRefusedError(artifact, shown, _ADVICE[shown])
+    answer: Refusal = "unknown" if reason == "tenant" else reason
+    return AccessRefusedError(artifact, answer, _ADVICE[answer])
 
 
 # Copying.
@@ -478,7 +478,7 @@ def copy_artifacts(
         on_damage(problem.what)
     wanted = [entry for entry in entries if is_wanted(entry.metadata)]
     there = {entry.slot for entry in target.backend.entries(artifact)} if wanted else set[str]()
-    copied = 0
+    count = 0
     for entry in (entry for entry in wanted if entry.slot not in there):
         if damage := examination.wrong(entry):
             on_damage(f"artifact {entry.metadata.id}: {damage}")
@@ -486,8 +486,8 @@ def copy_artifacts(
         target.backend.discard(entry.slot)  # what an interrupted copy left
         target.backend.fill(entry.slot, _pieces(source.backend, entry))
         target.enter(entry)
-        copied += 1
-    return copied
+        count += 1
+    return count
 
 
 def _pieces(backend: Backend, entry: Entry) -> Iterator[bytes]:

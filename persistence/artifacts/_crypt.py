@@ -52,7 +52,7 @@ def _are_keys(_: object, __: object, keys: Mapping[str, bytes]) -> None:
             )
 
 
-def _copied(keys: Mapping[str, bytes]) -> dict[str, bytes]:
+def _copy(keys: Mapping[str, bytes]) -> dict[str, bytes]:
     return dict(keys)
 
 
@@ -64,7 +64,7 @@ class Keys:
         MisuseError: a key has no name, or not 32 bytes; or the current key is not one of them.
     """
 
-    _keys: dict[str, bytes] = attrs.field(converter=_copied, repr=False, validator=_are_keys)
+    _keys: dict[str, bytes] = attrs.field(converter=_copy, repr=False, validator=_are_keys)
     current: str = attrs.field(kw_only=True, validator=_is_one_of_them)
 
     def key(self, key_id: str) -> bytes | None:

@@ -56,17 +56,17 @@ class DuckDBReader:
     _reading: Lend
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+        query, values = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
         with self._reading() as cursor:
-            found = cursor.execute(query, given).fetchall()
-        return [decoded(data, "table artifacts") for (data,) in found]
+            rows = cursor.execute(query, values).fetchall()
+        return [decoded(data, "table artifacts") for (data,) in rows]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         for number in range(first, last + 1):
             with self._reading() as cursor:
-                found = cursor.execute(PIECE, [slot, number]).fetchall()
-            if found:
-                yield b"".join(part for (part,) in found)
+                rows = cursor.execute(PIECE, [slot, number]).fetchall()
+            if rows:
+                yield b"".join(part for (part,) in rows)
 
 
 @attrs.define(eq=False)

@@ -85,8 +85,8 @@ class FolderBackend:
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         with self._errors():
             paths = list((self.root / "entries").glob(f"{artifact or '*'}/*.json"))
-            found = [(path, _read(path)) for path in paths]
-        return [decoded(data, str(path)) for path, data in found if data is not None]
+            contents = [(path, _read(path)) for path in paths]
+        return [decoded(data, str(path)) for path, data in contents if data is not None]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         path = self._content(slot)
@@ -205,8 +205,8 @@ class UrlBackend:
         self._objects.put(_name_of(entry), [encoded(entry)])
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        found = self._read_all(f"entries/{artifact}" if artifact else "entries")
-        return [decoded(data, path) for path, data in found]
+        contents = self._read_all(f"entries/{artifact}" if artifact else "entries")
+        return [decoded(data, path) for path, data in contents]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         if first > last:
@@ -223,11 +223,11 @@ class UrlBackend:
         self._objects.delete(f"content/{slot}")
 
     def tidy(self, now: float) -> None:
-        entered = {PurePath(found["path"]).stem for found in self._objects.list("entries")}
-        for found in self._objects.list("content"):
-            written = found["last_modified"].timestamp()
-            if PurePath(found["path"]).name not in entered and written < now - LEFTOVER_SECONDS:
-                self._objects.delete(found["path"])
+        entered = {PurePath(entry["path"]).stem for entry in self._objects.list("entries")}
+        for each in self._objects.list("content"):
+            changed_at = each["last_modified"].timestamp()
+            if PurePath(each["path"]).name not in entered and changed_at < now - LEFTOVER_SECONDS:
+                self._objects.delete(each["path"])
 
     def record(self, record: AuditRecord) -> None:
         name = f"{record.at:020.6f}-{self._opening}-{next(self._numbers):08}.json"
@@ -236,18 +236,18 @@ class UrlBackend:
 
     def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         folder = "audit" if artifact is None else f"audit/{_folder_of(artifact)}"
-        found = sorted(self._read_all(folder), key=lambda each: PurePath(each[0]).name)
-        return [record for p, data in found for record in decoded_records([data], p, artifact)]
+        contents = sorted(self._read_all(folder), key=lambda each: PurePath(each[0]).name)
+        return [record for p, data in contents for record in decoded_records([data], p, artifact)]
 
     def close(self) -> None:
         pass  # the library shares its connections
 
     def _read_all(self, folder: str) -> list[tuple[str, bytes]]:
-        names = [found["path"] for found in self._objects.list(folder)]
+        names = [each["path"] for each in self._objects.list(folder)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             contents = pool.map(self._objects.get, names)
-            found = zip(names, contents, strict=True)
-            return [(name, data) for name, data in found if data is not None]
+            pairs = zip(names, contents, strict=True)
+            return [(name, data) for name, data in pairs if data is not None]
 
 
 def _name_of(entry: Entry) -> str:

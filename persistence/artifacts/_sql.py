@@ -52,11 +52,11 @@ class SQLBackend:
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         row = (entry.slot, entry.metadata.id, encoded(entry))
-        self._write([(ADD_ENTRY, row), self._said(record)], lambda here: _check_whole(here, entry))
+        self._write([(ADD_ENTRY, row), self._audit(record)], lambda here: _check_whole(here, entry))
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
-        return [decoded(data, "table artifacts") for data in self._column(query, given)]
+        query, values = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+        return [decoded(data, "table artifacts") for data in self._column(query, values)]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         for number in range(first, last + 1):
@@ -64,7 +64,7 @@ class SQLBackend:
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         drops = [(statement, (entry.slot,)) for statement in (DROP_PIECES, DROP_ENTRY)]
-        self._write([self._said(record), *drops])
+        self._write([self._audit(record), *drops])
 
     def discard(self, slot: str) -> None:
         self._write([(DROP_PIECES, (slot,))])
@@ -73,9 +73,9 @@ class SQLBackend:
         self._write([(DROP_LEFT_BEHIND, (now - LEFTOVER_SECONDS,))])
 
     def record(self, record: AuditRecord) -> None:
-        self._write([self._said(record)])
+        self._write([self._audit(record)])
 
-    def _said(self, record: AuditRecord) -> tuple[str, Sequence[object]]:
+    def _audit(self, record: AuditRecord) -> tuple[str, Sequence[object]]:
         statement = ADD_RECORD.replace("{number}", self._database.number("artifact_audit"))
         return statement, (token_hex(8), msgspec.json.encode(record))
 
@@ -91,8 +91,8 @@ class SQLBackend:
 
         def once() -> None:
             with self._database.writing() as connection:
-                for statement, given in statements:
-                    connection.run(statement, given)
+                for statement, values in statements:
+                    connection.run(statement, values)
                 check(connection)
 
         self._refuse_if_not_ours()
@@ -101,10 +101,10 @@ class SQLBackend:
         except TakenError:
             return  # an earlier attempt succeeded before the connection broke
 
-    def _column(self, query: str, given: Sequence[object]) -> list[bytes]:
+    def _column(self, query: str, values: Sequence[object]) -> list[bytes]:
         def once() -> list[bytes]:
             with self._database.lent() as connection:
-                return [_bytes(data) for (data,) in connection.rows(query, given)]
+                return [_bytes(data) for (data,) in connection.rows(query, values)]
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)

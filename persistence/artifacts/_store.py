@@ -116,8 +116,8 @@ def checked_description(about: ArtifactDescription) -> ArtifactDescription:
         TooLargeError: their JSON has more than 64,000 bytes.
     """
     try:
-        given: dict[str, Any] = msgspec.to_builtins(about)
-        fields = {name: given[name] for name in ArtifactDescription.__struct_fields__}
+        raw: dict[str, Any] = msgspec.to_builtins(about)
+        fields = {name: raw[name] for name in ArtifactDescription.__struct_fields__}
         size = len(msgspec.json.encode(fields))  # raises for a lone surrogate
         checked = msgspec.convert(fields, ArtifactDescription)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
@@ -251,14 +251,14 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
 
 
 def decoded_records(
-    found: Iterable[bytes | str], where: str, artifact: str | None
+    contents: Iterable[bytes | str], where: str, artifact: str | None
 ) -> Sequence[AuditRecord]:
-    """The audit records in `found`, of one artifact or of all.
+    """The audit records in `contents`, of one artifact or of all.
 
     Raises:
         DamagedStoreError: one of them is not an audit record.
     """
-    records = [decoded_record(data, where) for data in found]
+    records = [decoded_record(data, where) for data in contents]
     return [record for record in records if artifact is None or record.artifact == artifact]
 
 
@@ -285,8 +285,8 @@ class MemoryBackend:
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         there = list(self._entries) if artifact is None else [artifact]
-        found = [data for name in there for data in list(self._entries.get(name, {}).values())]
-        return [decoded(data, "memory") for data in found]
+        contents = [data for name in there for data in list(self._entries.get(name, {}).values())]
+        return [decoded(data, "memory") for data in contents]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         return iter(self._content.get(slot, ())[first : last + 1])

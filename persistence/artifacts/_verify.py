@@ -56,7 +56,7 @@ class Examination:
             return str(error)
 
     def _content(self, entry: Entry, cipher: Cipher | None) -> str:
-        about, size, found = entry.metadata, 0, sha256()
+        about, size, digest = entry.metadata, 0, sha256()
         is_sealed = bool(about.key)
         count = pieces_of(about)
         for number, piece in enumerate(self._backend.pieces(entry.slot, 0, count - 1)):
@@ -64,11 +64,11 @@ class Examination:
             if plain is None:
                 return f"piece {number} was altered"
             size += len(plain)
-            found.update(plain)
+            digest.update(plain)
         due = about.size + count * TAG_BYTES if is_sealed and not cipher else about.size
         if size != due:
             return f"{due} bytes were put, {size} are there"
-        if (cipher or not is_sealed) and found.hexdigest() != about.sha256:
+        if (cipher or not is_sealed) and digest.hexdigest() != about.sha256:
             return "its content differs from what was stored"
         return ""
 

@@ -71,9 +71,9 @@ class DuckDBIndex(SQLIndex):
         self._inspect = inspect
         super().__init__(self._scan, DIALECT)
 
-    def _scan(self, query: str, given: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+    def _scan(self, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
         with self._inspect() as (cursor, _):
-            cursor.execute(query, given)
+            cursor.execute(query, values)
             while rows := cursor.fetchmany(PAGE):
                 yield from rows
 
@@ -101,9 +101,9 @@ class DuckDBIndex(SQLIndex):
         )
         if timeline:
             statement += " ORDER BY seq"
-        given = [value for _, values in conditions for value in values]
+        parameters = [value for _, values in conditions for value in values]
         with self._inspect() as (cursor, _), self._inspect() as (second, _):
-            cursor.execute(statement, given)
+            cursor.execute(statement, parameters)
             while rows := cursor.fetchmany(ROWS):
                 for (name, number), some in groupby(rows, key=lambda row: row[:2]):
                     events = whole((row[2:] for row in some), fetching(second, number))

@@ -90,8 +90,8 @@ def audit_records(cursor: "DuckDBPyConnection") -> int:
     """The number of records in the audit of artifacts."""
     if cursor.execute(AUDIT).fetchall() == [(0,)]:  # nobody has put an artifact yet
         return 0
-    [(found,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
-    return int(found)
+    [(count,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
+    return int(count)
 
 
 def _create(path: Path) -> None:
@@ -184,16 +184,16 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
     import duckdb
 
     try:
-        found = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
+        number = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
         raise MisuseError(
             f"{path} is a database of another application; choose another file"
         ) from error
-    if found is None:
+    if number is None:
         raise DamagedStoreError(f"{path} has no format number; restore it from a backup")
-    if found != FORMAT:
+    if number != FORMAT:
         raise StoreError(
-            f"{path} has format {found}, this version reads {FORMAT}; open it with the version of"
+            f"{path} has format {number}, this version reads {FORMAT}; open it with the version of"
             " foldline that wrote it"
         )
 
@@ -322,22 +322,22 @@ def held_in(cursor: "DuckDBPyConnection") -> Marks:
     return Marks(events + removed_events(cursor), audit_records(cursor))
 
 
-def lost(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
+def loss(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
     """What is missing of an open file, in words; empty if nothing is. Without a lock file, `acknowledged` is None."""
-    found = cursor.execute(FOLD).fetchall()
-    if len(found) != 1:
-        return f"{len(found)} rows in table fold, and should have 1"
-    [(events, _, is_whole)] = found
+    rows = cursor.execute(FOLD).fetchall()
+    if len(rows) != 1:
+        return f"{len(rows)} rows in table fold, and should have 1"
+    [(events, _, is_whole)] = rows
     if not is_whole and (acknowledged is None or acknowledged.events < events):
         return "no write-ahead log, although there was one beside it"
     acknowledged = acknowledged or Marks()
     acknowledged = attrs.evolve(acknowledged, events=max(events, acknowledged.events))
-    for what, here, known in (
+    for what, here, due in (
         ("events", held.events, acknowledged.events),
         ("artifact records", held.records, acknowledged.records),
     ):
-        if here < known:
-            return f"{here} {what} but {known} were acknowledged"
+        if here < due:
+            return f"{here} {what} but {due} were acknowledged"
     return ""
 
 
@@ -361,15 +361,15 @@ class FileLock:
             StoreError: the operating system denies locking.
         """
         try:
-            return cls._taken(database)
+            return cls._take(database)
         except StoreLockedError:
             if not _held:
                 raise
         gc.collect()  # the lock may belong to a dropped store that was not yet collected
-        return cls._taken(database)
+        return cls._take(database)
 
     @classmethod
-    def _taken(cls, database: Path) -> "FileLock":
+    def _take(cls, database: Path) -> "FileLock":
         with _registry:
             refuse_if_ours(database)
             lock = cls._locked(database)
@@ -475,8 +475,8 @@ def lock_path(database: Path) -> Path:
 
 
 def _identity_of(file: FileIO) -> tuple[int, int]:
-    found = os.fstat(file.fileno())
-    return found.st_dev, found.st_ino
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino
 
 
 def is_ours(database: Path) -> bool:

@@ -99,10 +99,10 @@ def _texts(values: Iterable[str]) -> str:
 
 def _kind() -> str:
     """SQL for the kind of a call of `tool` with `input`, if the tool has not declared one."""
-    known = sorted(TOOL_KINDS.items(), key=lambda item: item[1])
+    tools = sorted(TOOL_KINDS.items(), key=lambda item: item[1])
     cases = (
         f"WHEN lower(tool) IN ({_texts(name for name, _ in names)}) THEN '{kind}'"
-        for kind, names in groupby(known, key=lambda item: item[1])
+        for kind, names in groupby(tools, key=lambda item: item[1])
     )
     web = " OR ".join(f"starts_with(lower(tool), '{name}')" for name in WEB_TOOLS)
     view = "json_extract_string(input, '$.command') = 'view'"
@@ -145,15 +145,15 @@ def _each(names: Iterable[str]) -> str:
 
 def _words(text: str, but: Iterable[str] = ()) -> str:
     """SQL for the list of the distinct words of a text, in the singular, except the words `but`."""
-    found = f"regexp_extract_all({text}, '{_WORD}')"
+    words = f"regexp_extract_all({text}, '{_WORD}')"
     singular = r"regexp_replace(word, '(..)s$', '\1')"
     left_out = _texts(sorted(but)) or "''"
-    return f"list_distinct([{singular} FOR word IN {found} IF word NOT IN ({left_out})])"
+    return f"list_distinct([{singular} FOR word IN {words} IF word NOT IN ({left_out})])"
 
 
 BEGINNINGS: Final = ", ".join(_integer(f"'$.{name}'") for name in _BEGINNINGS)
 DECLARED: Final = _target("""('$."' || target || '"')""")
-SAID: Final = f"lower(left(text, {_CHARACTERS_MAX}))"
+TEXT_START: Final = f"lower(left(text, {_CHARACTERS_MAX}))"
 _SAID_ELSEWHERE: Final = _without(_UNTOLD_ELSEWHERE, "atom ->> '$'")
 ARGUMENTS: Final = f"""(
     SELECT string_agg(concat(fullkey, ' ', type, ' ', CASE WHEN kind = 'write' THEN atom ->> '$'
@@ -200,7 +200,7 @@ spoken AS (
 QUESTIONS: Final = f"""
 sentences AS (
     SELECT timeline, version, turn, unnest(regexp_extract_all(said, '{_QUESTION}')) AS sentence
-    FROM (SELECT *, {SAID} AS said FROM blocks WHERE type = 'assistant.completion')
+    FROM (SELECT *, {TEXT_START} AS said FROM blocks WHERE type = 'assistant.completion')
 ), questions AS (
     SELECT timeline, version, turn, row_number() OVER () AS number,
            {_words("sentence", f"{_ASKING} {_COMMON}".split())} AS words
@@ -208,7 +208,7 @@ sentences AS (
     WHERE list_has_any({_words("sentence")}, {_words(f"'{_ASKING}'")})
 ), answers AS (
     SELECT timeline, version, id, {STATED} AS words
-    FROM (SELECT *, {SAID} AS said FROM blocks WHERE type IN ({_texts(_SPOKEN)}))
+    FROM (SELECT *, {TEXT_START} AS said FROM blocks WHERE type IN ({_texts(_SPOKEN)}))
     WHERE timeline IN (SELECT timeline FROM questions)
 ), answered AS (
     SELECT q.timeline, q.version, q.turn, 'question' AS tool, max(a.version) AS before,

@@ -9,11 +9,11 @@ import attrs
 
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
-from persistence._log import Kept, chain_at
+from persistence._log import Rest, chain_at
 from persistence._store import Skim
 from persistence.duckdb._file import interrupts, translated
-from persistence.duckdb._tables import Row, fetching, kept_of, linked, whole
-from persistence.duckdb._writer import CursorPool, Known, Writer
+from persistence.duckdb._tables import Row, fetching, linked, rest_of, whole
+from persistence.duckdb._writer import CursorPool, StoredTimeline, Writer
 from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class Reader:
     _passed: Callable[[int], None]
     """Counts the bytes that were read."""
 
-    def known(self, timeline: TimelineId) -> Known:
+    def timeline(self, name: TimelineId) -> StoredTimeline:
         """The number and the head of a timeline."""
         with self._asking():
-            return self._writer.heads.known(timeline)
+            return self._writer.heads.timeline(name)
 
-    def chained(self, timeline: TimelineId) -> Known:
+    def chained(self, timeline: TimelineId) -> StoredTimeline:
         """The same; the end of its log was checked once since the file was opened."""
         with self._asking():
             return self._writer.heads.chained(timeline)
@@ -83,45 +83,45 @@ class Reader:
             self._writer.is_suspect = True
             raise translated(error, self._path) from error
 
-    def events(self, timeline: Known, first: int, last: int) -> list[Recorded]:
+    def events(self, timeline: StoredTimeline, first: int, last: int) -> list[Recorded]:
         """The events `first` to `last`."""
         return events_of(timeline.name, self.rows(timeline, first, last))
 
-    def rows(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
+    def rows(self, timeline: StoredTimeline, first: int, last: int) -> Iterator[Row]:
         """Versions and JSON of the events `first` to `last`."""
         return self._whole(timeline, self._stored(timeline, first, last))
 
-    def kept(self, timeline: Known) -> Kept:
+    def rest(self, timeline: StoredTimeline) -> Rest:
         """Which part of a timeline is left."""
         with self.cursor() as cursor:
-            return kept_of(cursor, timeline.number)
+            return rest_of(cursor, timeline.number)
 
-    def chain(self, timeline: Known, version: int) -> int | None:
+    def chain(self, timeline: StoredTimeline, version: int) -> int | None:
         """The chain after a version; None if it is not known."""
         with self.cursor() as cursor:
-            kept, row = kept_of(cursor, timeline.number), linked(cursor, timeline.number)
-            return chain_at(timeline.name, kept, version, row)
+            rest, row = rest_of(cursor, timeline.number), linked(cursor, timeline.number)
+            return chain_at(timeline.name, rest, version, row)
 
-    def page(self, timeline: Known, after: int, last: int) -> list[Row]:
+    def page(self, timeline: StoredTimeline, after: int, last: int) -> list[Row]:
         """Versions and JSON of the events after version `after`, up to `last` or to the end of a page."""
-        found: list[Row] = []
+        rows: list[Row] = []
         size, step = 0, FIRST_ROWS
         while after < last and size < PAGE_CHARACTERS:  # the size of the next events is unknown
             for seq, payload in self.rows(timeline, after + 1, min(after + step, last)):
-                found.append((seq, payload))
+                rows.append((seq, payload))
                 after, size = seq, size + len(payload)
                 if size >= PAGE_CHARACTERS:
                     break
-            step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
-        return found
+            step = max(1, min(PAGE_CHARACTERS - size, size) * len(rows) // max(size, 1))
+        return rows
 
-    def ids(self, timeline: Known, first: int, last: int) -> list[str]:
+    def ids(self, timeline: StoredTimeline, first: int, last: int) -> list[str]:
         """The ids of events `first` to `last`."""
         with self.cursor() as cursor:
             rows = cursor.execute(IDS, [timeline.number, first, last]).fetchall()
         return [id_ for (id_,) in rows]
 
-    def _stored(self, timeline: Known, first: int, last: int) -> list[Row]:
+    def _stored(self, timeline: StoredTimeline, first: int, last: int) -> list[Row]:
         if last < first:
             return []
         with self.cursor() as cursor:
@@ -135,14 +135,14 @@ class Reader:
             raise damaged(timeline.name, f"some of the events {first} to {last} are missing")
         return rows
 
-    def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
+    def _archived(self, timeline: StoredTimeline, first: int, last: int) -> Iterator[Row]:
         """The rows that were moved into archive files."""
-        kept = self.kept(timeline)
-        kept.refuse_forgotten(timeline.name, first)
-        for archive in kept.within(first, last):
-            yield from archived_rows(archive, first, min(last, kept.removed))
+        rest = self.rest(timeline)
+        rest.refuse_forgotten(timeline.name, first)
+        for archive in rest.within(first, last):
+            yield from archived_rows(archive, first, min(last, rest.removed))
 
-    def _whole(self, timeline: Known, rows: Sequence[Row]) -> Iterator[Row]:
+    def _whole(self, timeline: StoredTimeline, rows: Sequence[Row]) -> Iterator[Row]:
         """The rows, with large events put together from their pieces."""
         if not rows:
             return
@@ -165,11 +165,11 @@ class Reader:
         always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """Small parts of timelines, ordered by their number in the file, with one query for each batch of neighbours."""
-        known: list[Known] = []
+        stored: list[StoredTimeline] = []
         for names in _batches(timelines):
             with self._asking():
-                known += self._writer.heads.load(names).values()
-        for batch in _batches(sorted(known, key=lambda each: each.number)):
+                stored += self._writer.heads.load(names).values()
+        for batch in _batches(sorted(stored, key=lambda each: each.number)):
             there = [each for each in batch if each.head.version]
             rows = self._skimmed_rows(there, first, ({*kinds, *always}, always))
             for each in batch:
@@ -187,34 +187,34 @@ class Reader:
                 )
 
     def _skimmed_rows(
-        self, known: Sequence[Known], first: int, kinds: tuple[Collection[str], Collection[str]]
+        self, timelines: Sequence[StoredTimeline], first: int, kinds: Sequence[Collection[str]]
     ) -> dict[int, list[Row]]:
         """`kinds`: those of the window, and those of what is before it."""
-        if not known:
+        if not timelines:
             return {}
-        numbers = [each.number for each in known]
-        given = [
+        numbers = [each.number for each in timelines]
+        values = [
             numbers,
-            [each.head.window_start() for each in known],
-            [_fold(each) for each in known],
-            [each.head.version for each in known],
+            [each.head.window_start() for each in timelines],
+            [_fold(each) for each in timelines],
+            [each.head.version for each in timelines],
             min(numbers),
             max(numbers),
             first,
             *map(list, kinds),
         ]
-        found: dict[int, list[Row]] = {}
+        rows: dict[int, list[Row]] = {}
         with self.cursor() as cursor:
-            for number, seq, payload in cursor.execute(SKIM, given).fetchall():
-                found.setdefault(number, []).append((seq, payload))
-        return found
+            for number, seq, payload in cursor.execute(SKIM, values).fetchall():
+                rows.setdefault(number, []).append((seq, payload))
+        return rows
 
 
 def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
-def _fold(known: Known) -> int:
+def _fold(timeline: StoredTimeline) -> int:
     """The version of the compaction in force; 0 if there is none."""
-    mark = known.head.in_force()
+    mark = timeline.head.in_force()
     return mark.version if mark else 0

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import TimelineId, UnknownTimelineError
-from persistence._log import Head, Kept, StoredEvent, checked_trim, content_hash
+from persistence._log import Head, Rest, StoredEvent, checked_trim, content_hash
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._tables import (
     ADD_TRIM,
     LARGE,
-    all_kept,
-    kept_of,
+    all_rests,
     linked,
     pieces_of,
-    put_kept,
+    put_rest,
+    rest_of,
 )
-from persistence.duckdb._writer import Known, Writer, payload_of
+from persistence.duckdb._writer import StoredTimeline, Writer, payload_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -52,9 +52,9 @@ class FileTimeline:
     _writer: Writer
     _reader: Reader
     _alone: Callable[[], AbstractContextManager[None]]
-    _known: Known
+    _stored: StoredTimeline
     head: Head
-    kept: Kept
+    rest: Rest
 
     @classmethod
     def of(
@@ -69,61 +69,61 @@ class FileTimeline:
         Raises:
             UnknownTimelineError: no such timeline.
         """
-        known = _existing(writer, timeline)
+        stored = _existing(writer, timeline)
         with reader.cursor() as cursor:
-            kept = kept_of(cursor, known.number)
-            began_at = kept.began_at
+            rest = rest_of(cursor, stored.number)
+            began_at = rest.began_at
             if not began_at:
-                [(began_at,)] = cursor.execute(BEGAN_AT, [known.number]).fetchall()
-        head = attrs.evolve(known.head, created_at=float(began_at or 0))
-        return cls(writer, reader, alone, known, head, kept)
+                [(began_at,)] = cursor.execute(BEGAN_AT, [stored.number]).fetchall()
+        head = attrs.evolve(stored.head, created_at=float(began_at or 0))
+        return cls(writer, reader, alone, stored, head, rest)
 
     @property
     def timeline(self) -> TimelineId:
-        return self._known.name
+        return self._stored.name
 
     def rows(self, after: int, last: int) -> Sequence[tuple[int, bytes]]:
-        rows = self._reader.rows(self._known, after + 1, last)
+        rows = self._reader.rows(self._stored, after + 1, last)
         return [(version, payload.encode()) for version, payload in rows]
 
     def chain(self, version: int) -> int:
-        return self._reader.chain(self._known, version) or 0
+        return self._reader.chain(self._stored, version) or 0
 
-    def trim(self, before: int, left: Kept) -> tuple[int, int]:
-        number, events = self._known.number, max(before - self.kept.first, 0)
+    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
+        number, events = self._stored.number, max(before - self.rest.first, 0)
         size = self._size(before - 1) if events else 0
         with self._changing() as cursor:
             # Check again: an expansion may need these events by now.
             checked_trim(self.timeline, before, _existing(self._writer, self.timeline).head)
-            put_kept(cursor, number, left)
+            put_rest(cursor, number, rest)
             for statement in TRIM:
                 cursor.execute(statement, [number, before - 1])
         return events, size
 
-    def rewrite(self, left: Kept, events: Mapping[int, StoredEvent]) -> None:
+    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
         with self._changing() as cursor:
-            if left != self.kept:
-                put_kept(cursor, self._known.number, left)
+            if rest != self.rest:
+                put_rest(cursor, self._stored.number, rest)
             for version, event in events.items():
-                if version >= self.kept.first:
-                    _replace(cursor, self._known.number, version, event)
+                if version >= self.rest.first:
+                    _replace(cursor, self._stored.number, version, event)
 
     def remove(self) -> tuple[int, int]:
         size = self._size(self.head.version)
         with self._changing(removed=True) as cursor:
             version = _existing(self._writer, self.timeline).head.version
             for statement in REMOVE:
-                cursor.execute(statement, [self._known.number])
+                cursor.execute(statement, [self._stored.number])
             cursor.execute(ADD_TRIM, [0, 1, version, 0.0, "", "", 0])
-        return version - self.kept.removed, size
+        return version - self.rest.removed, size
 
-    def all_kept(self) -> Iterable[Kept]:
+    def all_rests(self) -> Iterable[Rest]:
         with self._reader.cursor() as cursor:
-            return all_kept(cursor).values()
+            return all_rests(cursor).values()
 
     def _size(self, last: int) -> int:
         with self._reader.cursor() as cursor:
-            [(size,)] = cursor.execute(SIZE, [self._known.number, last]).fetchall()
+            [(size,)] = cursor.execute(SIZE, [self._stored.number, last]).fetchall()
         return int(size)
 
     @contextmanager
@@ -140,11 +140,11 @@ class FileTimeline:
             self._writer.fold()
 
 
-def _existing(writer: Writer, timeline: TimelineId) -> Known:
-    known = writer.heads.known(timeline)
-    if not known.head.version:
+def _existing(writer: Writer, timeline: TimelineId) -> StoredTimeline:
+    stored = writer.heads.timeline(timeline)
+    if not stored.head.version:
         raise UnknownTimelineError(timeline)
-    return known
+    return stored
 
 
 def _replace(cursor: "DuckDBPyConnection", number: int, version: int, event: StoredEvent) -> None:

@@ -35,14 +35,14 @@ from persistence._file import (
 from persistence._log import (
     Attempts,
     Head,
-    Kept,
     Removed,
+    Rest,
     StoredEvent,
     TimelineInfo,
     Watchers,
     checked_events,
     checked_fork,
-    checked_kept_fork,
+    checked_fork_window,
     timeline_infos,
 )
 from persistence._store import EventStore, Skim, StoreReport
@@ -56,20 +56,20 @@ from persistence.duckdb._file import (
     held_in,
     interrupts,
     log_path,
-    lost,
+    loss,
     open_database,
     refuse_if_ours,
     write_anew,
 )
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._retention import FileTimeline
-from persistence.duckdb._tables import NEW_FOLD, TRIMMED_NAMES, all_kept
+from persistence.duckdb._tables import NEW_FOLD, TRIMMED_NAMES, all_rests
 from persistence.duckdb._writer import (
     Append,
     CursorPool,
     GroupCommit,
     Heads,
-    Known,
+    StoredTimeline,
     Writer,
     all_heads,
 )
@@ -140,7 +140,7 @@ class DuckDBStore(RelationalStore):
         acknowledged = self._lock.acknowledged()
         with errors(self.path), cursor_of(self._connection) as cursor:
             held = held_in(cursor)
-            what = lost(cursor, held, acknowledged)
+            what = loss(cursor, held, acknowledged)
         if what:
             raise DamagedStoreError(
                 f"{self.path} has {what}: restore {self.path.name}.wal or the file, or let"
@@ -156,7 +156,7 @@ class DuckDBStore(RelationalStore):
         if append.committed or self._is_there(append):
             self._watchers.grown(timeline)
             return expected + len(stored)
-        raise append.error or VersionConflictError(expected=expected, found=append.found)
+        raise append.error or VersionConflictError(expected=expected, found=append.current)
 
     def _is_there(self, append: Append) -> bool:
         """Whether exactly these events are already stored at these versions: the append is a repetition, or an error
@@ -165,40 +165,40 @@ class DuckDBStore(RelationalStore):
             return False
         ids = [event.id for event in append.events]
         first, last = append.expected + 1, append.expected + len(ids)
-        known = self._known(append.timeline)
-        return last <= known.head.version and self._reader.ids(known, first, last) == ids
+        timeline = self._timeline(append.timeline)
+        return last <= timeline.head.version and self._reader.ids(timeline, first, last) == ids
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         self._refuse_if_not_ours()
-        known = self._reader.chained(timeline_id)
-        head = known.head
+        timeline = self._reader.chained(timeline_id)
+        head = timeline.head
         try:
-            return head.window(self._reader.events(known, head.window_start(), head.version))
+            return head.window(self._reader.events(timeline, head.window_start(), head.version))
         except ForgottenError:
-            if self._known(timeline_id).head == head:
+            if self._timeline(timeline_id).head == head:
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
     def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, str]]:
-        known = self._known(timeline)
-        return self._reader.page(known, after, min(after + limit, known.head.version))
+        stored = self._timeline(timeline)
+        return self._reader.page(stored, after, min(after + limit, stored.head.version))
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
 
     def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
-        known = self._known(timeline_id)
-        version, last = known.head.version, known.head.last
+        timeline = self._timeline(timeline_id)
+        version, last = timeline.head.version, timeline.head.last
         if version and not last:  # not appended by this store
-            [last] = self._reader.ids(known, version, version)
+            [last] = self._reader.ids(timeline, version, version)
         return version, last
 
     def _head(self, timeline_id: TimelineId) -> Head:
-        return self._known(timeline_id).head
+        return self._timeline(timeline_id).head
 
-    def _known(self, timeline_id: TimelineId) -> Known:
+    def _timeline(self, timeline_id: TimelineId) -> StoredTimeline:
         self._refuse_if_not_ours()
-        return self._writer.heads.held(timeline_id) or self._reader.known(timeline_id)
+        return self._writer.heads.held(timeline_id) or self._reader.timeline(timeline_id)
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         append = Append(timeline=target, expected=0, events=checked_events(target, [event], 0))
@@ -206,7 +206,7 @@ class DuckDBStore(RelationalStore):
         with self._group.alone():
             self._refuse_if_not_ours()
             head = checked_fork(source, target, at, self._head)
-            checked_kept_fork(source, at, head, self.kept(source))
+            checked_fork_window(source, at, head, self.kept(source))
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error
@@ -227,13 +227,13 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._reader.skimmed(timelines, first, kinds, always)
 
-    def kept(self, timeline_id: TimelineId) -> Kept:
-        return self._reader.kept(self._known(timeline_id))
+    def kept(self, timeline_id: TimelineId) -> Rest:
+        return self._reader.rest(self._timeline(timeline_id))
 
-    def trimmed(self) -> Mapping[TimelineId, Kept]:
+    def trimmed(self) -> Mapping[TimelineId, Rest]:
         with self._reading() as cursor:
-            left, names = all_kept(cursor), cursor.execute(TRIMMED_NAMES).fetchall()
-        return {TimelineId(name): left[number] for number, name in names if number in left}
+            rests, names = all_rests(cursor), cursor.execute(TRIMMED_NAMES).fetchall()
+        return {TimelineId(name): rests[number] for number, name in names if number in rests}
 
     def _changed(self, timeline: TimelineId, change: Change) -> Removed:
         self._refuse_if_not_ours()
@@ -241,7 +241,7 @@ class DuckDBStore(RelationalStore):
             return change(FileTimeline.of(self._writer, self._reader, self._group.alone, timeline))
 
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
-        return self._reader.chain(self._known(timeline_id), version)
+        return self._reader.chain(self._timeline(timeline_id), version)
 
     def erase(self) -> tuple[str, ...]:
 
@@ -435,7 +435,7 @@ class DuckDBLocation(FileLocation):
         lock = FileLock.acquire(path)
         try:
             with system_errors(path):
-                copy, wal = (_copied(each, folder) for each in (path, log_path(path)))
+                copy, wal = (_copy(each, folder) for each in (path, log_path(path)))
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()
@@ -482,7 +482,7 @@ def locate(where: "str | os.PathLike[str]") -> DuckDBLocation:
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
-def _copied(path: Path, folder: Path) -> Path:
+def _copy(path: Path, folder: Path) -> Path:
     copy = folder / path.name
     if path.exists():
         shutil.copyfile(path, copy)
@@ -496,8 +496,8 @@ def _cut(copy: Path, wal: Path, acknowledged: Marks | None) -> tuple[str, str]:
         return "", _accepted(copy, acknowledged)
     except DamagedStoreError as damage:
         size = wal.stat().st_size if wal.exists() else 0
-        found = _POSITION.search(str(damage))
-        keep = int(found[1]) if found else 0
+        position = _POSITION.search(str(damage))
+        keep = int(position[1]) if position else 0
         if f"{wal.name} is damaged" not in str(damage) or keep >= size:
             raise
     if keep:
@@ -514,7 +514,7 @@ def _accepted(copy: Path, acknowledged: Marks | None) -> str:
     connection = connect(copy)
     try:
         with errors(copy), cursor_of(connection) as cursor:
-            missing = lost(cursor, held_in(cursor), acknowledged)
+            missing = loss(cursor, held_in(cursor), acknowledged)
             for statement in NEW_FOLD:
                 cursor.execute(statement)
             return missing

@@ -35,7 +35,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError
-from persistence._log import ArchivedRange, Kept, LinkedRow, chain_start, content_hash
+from persistence._log import ArchivedRange, LinkedRow, Rest, chain_start, content_hash
 from persistence.sql._rows import damaged
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ FETCHED: Final = 2_048
 STANDS_IN: Final = """starts_with(payload, '{"pieces":')"""
 """`is_stand_in`, as an SQL condition."""
 _BEGIN: Final = '{"pieces":'
-_KEPT: Final = ("event", "id", "at", "type", "turn", "call_id", "name")
+_BRIEF: Final = ("event", "id", "at", "type", "turn", "call_id", "name")
 """Fields of an event and its block that a stand-in keeps: logical paths and narrow columns of views need them."""
 
 
@@ -93,15 +93,15 @@ def is_stand_in(payload: str) -> bool:
 def stand_in(data: bytes) -> str:
     """The payload that replaces the JSON of a large event in its row."""
     fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    small: dict[str, object] = {"pieces": -(-len(data) // PIECE), **_kept(fields)}
+    small: dict[str, object] = {"pieces": -(-len(data) // PIECE), **_brief(fields)}
     block = fields.get("block")
     if block is not None and bytes(memoryview(block)[:1]) == b"{":
-        small["block"] = _kept(msgspec.json.decode(block, type=dict[str, msgspec.Raw]))
+        small["block"] = _brief(msgspec.json.decode(block, type=dict[str, msgspec.Raw]))
     return msgspec.json.encode(small).decode()
 
 
-def _kept(fields: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-    return {name: fields[name] for name in _KEPT if name in fields}
+def _brief(fields: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+    return {name: fields[name] for name in _BRIEF if name in fields}
 
 
 def pieces_of(data: bytes) -> Iterator[str]:
@@ -141,11 +141,11 @@ def fetching(cursor: "DuckDBPyConnection", number: int) -> Fetch:
 
 def _joined(rows: Sequence[Row], fetch: Fetch) -> Iterator[Row]:
     large = [version for version, payload in rows if is_stand_in(payload)]
-    found: dict[int, dict[int, str]] = {version: {} for version in large}
+    parts: dict[int, dict[int, str]] = {version: {} for version in large}
     for version, number, piece in fetch(large) if large else ():
-        found[version][number] = piece
+        parts[version][number] = piece
     for version, payload in rows:
-        pieces = found.pop(version, None)
+        pieces = parts.pop(version, None)
         yield version, payload if pieces is None else _text(version, payload, pieces)
 
 
@@ -184,44 +184,44 @@ TRIMMED_NAMES: Final = "SELECT timeline, name FROM timelines SEMI JOIN trims USI
 _REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
 
 
-def kept_of(cursor: "DuckDBPyConnection", number: int) -> Kept:
+def rest_of(cursor: "DuckDBPyConnection", number: int) -> Rest:
     """Which part of timeline `number` is left."""
     return _read(cursor.execute(_OF, [number]).fetchall())
 
 
-def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
+def all_rests(cursor: "DuckDBPyConnection") -> dict[int, Rest]:
     """Which part is left of each timeline from which events were removed, by number."""
     rows: dict[int, list[_TrimRow]] = {}
     for row in cursor.execute(_ALL).fetchall():
         rows.setdefault(row[0], []).append(row)
-    return {number: _read(found) for number, found in rows.items() if number}
+    return {number: _read(some) for number, some in rows.items() if number}
 
 
 def removed_events(cursor: "DuckDBPyConnection") -> int:
     """The number of acknowledged events that were removed from the table of events, including those of removed
     timelines."""
-    [(found,)] = cursor.execute(_REMOVED).fetchall()
-    return int(found)
+    [(count,)] = cursor.execute(_REMOVED).fetchall()
+    return int(count)
 
 
-def _read(rows: Iterable[_TrimRow]) -> Kept:
-    kept = Kept()
+def _read(rows: Iterable[_TrimRow]) -> Rest:
+    rest = Rest()
     for _, first, last, began_at, file, sha256, anchor in rows:
         if file:
             archive = ArchivedRange(first=first, last=last, file=file, sha256=sha256)
-            kept = kept.archiving(archive, began_at)
+            rest = rest.archiving(archive, began_at)
         else:
-            kept = attrs.evolve(kept, forgotten=last, began_at=began_at, anchor=anchor)
-    return kept
+            rest = attrs.evolve(rest, forgotten=last, began_at=began_at, anchor=anchor)
+    return rest
 
 
-def put_kept(cursor: "DuckDBPyConnection", number: int, kept: Kept) -> None:
+def put_rest(cursor: "DuckDBPyConnection", number: int, rest: Rest) -> None:
     """Store which part of a timeline is left."""
     cursor.execute("DELETE FROM trims WHERE timeline = ?", [number])
-    if kept.forgotten:
-        cursor.execute(ADD_TRIM, [number, 1, kept.forgotten, kept.began_at, "", "", kept.anchor])
-    for archive in kept.archives:
-        row = [archive.first, archive.last, kept.began_at, archive.file, archive.sha256, 0]
+    if rest.forgotten:
+        cursor.execute(ADD_TRIM, [number, 1, rest.forgotten, rest.began_at, "", "", rest.anchor])
+    for archive in rest.archives:
+        row = [archive.first, archive.last, rest.began_at, archive.file, archive.sha256, 0]
         cursor.execute(ADD_TRIM, [number, *row])
 
 
@@ -244,10 +244,10 @@ def linked(cursor: "DuckDBPyConnection", number: int) -> Callable[[int], Sequenc
 
     def row(version: int) -> Sequence[LinkedRow]:
         rows = cursor.execute(_LINKED, [number, version]).fetchall()
-        found = whole([(seq, payload) for seq, payload, _ in rows], fetching(cursor, number))
+        events = whole([(seq, payload) for seq, payload, _ in rows], fetching(cursor, number))
         return [
             (seq, payload.encode(), link)
-            for (seq, payload), (*_, link) in zip(found, rows, strict=True)
+            for (seq, payload), (*_, link) in zip(events, rows, strict=True)
         ]
 
     return row

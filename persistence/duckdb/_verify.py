@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._log import ALTERED, Kept, Walk, chain_step, content_hash, event_problems, ref_of
+from persistence._log import ALTERED, Rest, Walk, chain_step, content_hash, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._duckdb import DuckDBReader, tables_of
@@ -23,9 +23,9 @@ from persistence.duckdb._file import (
     cursor_of,
     errors,
     held_in,
-    lost,
+    loss,
 )
-from persistence.duckdb._tables import Row, all_kept, fetching, whole
+from persistence.duckdb._tables import Row, all_rests, fetching, whole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -102,8 +102,8 @@ def verify_tables(
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        what = lost(cursor, held_in(cursor), acknowledged)
-        problems = [*islice(_problems(cursor, counts, all_kept(cursor)), PROBLEMS_MAX)]
+        what = loss(cursor, held_in(cursor), acknowledged)
+        problems = [*islice(_problems(cursor, counts, all_rests(cursor)), PROBLEMS_MAX)]
         with errors(path):
             entries, damage = tables_of(cursor).examined()
     finally:
@@ -128,25 +128,25 @@ def verify_tables(
 
 
 def _problems(
-    cursor: "DuckDBPyConnection", counts: Sequence[Versions], left: Mapping[int, Kept]
+    cursor: "DuckDBPyConnection", counts: Sequence[Versions], rests: Mapping[int, Rest]
 ) -> Iterator[StoreProblem]:
     for (number,) in cursor.execute(NAMELESS).fetchall():
         yield StoreProblem(what=f"events of timeline number {number}, which has no name")
     for name, count in cursor.execute(TWICE).fetchall():
         yield StoreProblem(timeline=name, what=f"the name is given {count} times")
     for name, number, count, different, first, last in counts:
-        kept = left.get(number, Kept())
-        if not (count == different and first == kept.first and last == kept.removed + count):
+        rest = rests.get(number, Rest())
+        if not (count == different and first == rest.first and last == rest.removed + count):
             yield StoreProblem(
                 timeline=name,
-                what=f"versions are not {kept.first} to {kept.removed + count}, each once:"
+                what=f"versions are not {rest.first} to {rest.removed + count}, each once:"
                 f" {different} different ones from {first} to {last}",
             )
     yield from _head_problems(cursor)
     for some in _together(counts):
-        yield from _event_problems(cursor, some, left)
+        yield from _event_problems(cursor, some, rests)
     for name, number, seq in cursor.execute(NO_EVENT).fetchall():
-        if seq >= left.get(number, Kept()).first:  # marks of removed events stay
+        if seq >= rests.get(number, Rest()).first:  # marks of removed events stay
             yield StoreProblem(timeline=name, version=seq, what="a mark of no event")
     for table, key in UNIQUE.items():
         twice = f"SELECT {key} FROM {table} WHERE timeline <> 0 GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 -- constants
@@ -178,7 +178,7 @@ def _head_problems(cursor: "DuckDBPyConnection") -> Iterator[StoreProblem]:
 
 
 def _event_problems(
-    cursor: "DuckDBPyConnection", names: Mapping[int, str], left: Mapping[int, Kept]
+    cursor: "DuckDBPyConnection", names: Mapping[int, str], rests: Mapping[int, Rest]
 ) -> Iterator[StoreProblem]:
     """Problems of the events of these timelines; `names` has every timeline from its lowest number to its highest."""
     blocks: dict[int, dict[str, int]] = {number: {} for number in names}
@@ -195,20 +195,20 @@ def _event_problems(
             number: (version, chain) for number, version, chain in second.execute(HEADS).fetchall()
         }
     for number, name in names.items():
-        kept, head = left.get(number, Kept()), heads.get(number, (0, 0))
-        for version, what in _chain_problems(TimelineId(name), kept, chains[number], head):
+        rest, head = rests.get(number, Rest()), heads.get(number, (0, 0))
+        for version, what in _chain_problems(TimelineId(name), rest, chains[number], head):
             yield StoreProblem(timeline=name, version=version, what=what)
 
 
 def _chain_problems(
-    name: TimelineId, kept: Kept, links: "array[int]", head: tuple[int, int]
+    name: TimelineId, rest: Rest, links: "array[int]", head: tuple[int, int]
 ) -> Iterator[tuple[int, str]]:
     """Versions and problems of a timeline, from the version, the step and the chain of each event."""
-    walk = Walk.of(name, kept)
-    for problem in archive_problems(name, kept, walk):
+    walk = Walk.of(name, rest)
+    for problem in archive_problems(name, rest, walk):
         yield problem.version, problem.what
     version, chain = head
-    due = kept.first
+    due = rest.first
     for seq, addition, after in sorted(zip(links[::3], links[1::3], links[2::3], strict=True)):
         if seq != due:
             walk.lose()

@@ -45,11 +45,11 @@ from persistence.duckdb._tables import (
     FOLD,
     LARGE,
     end_of,
-    kept_of,
     linked,
     pieces_of,
     put_ends,
     removed_events,
+    rest_of,
     stale_ends,
     stand_in,
 )
@@ -89,7 +89,7 @@ WHERE greatest(newest, version) IS NOT NULL ORDER BY timeline
 
 
 @attrs.frozen
-class Known:
+class StoredTimeline:
     """A timeline: its number in the tables, and its head without the times."""
 
     name: TimelineId
@@ -100,28 +100,31 @@ class Known:
     """The chain after its newest event; None: not looked at since the file was opened."""
 
 
+Timelines: TypeAlias = dict[TimelineId, StoredTimeline]
+
+
 @attrs.define(eq=False)
 class Heads:
     """The heads of all timelines, the most recently used of them in memory; thread-safe."""
 
     _cursors: "CursorPool"
-    _held: OrderedDict[TimelineId, Known] = attrs.field(
-        factory=OrderedDict[TimelineId, Known], init=False
+    _held: OrderedDict[TimelineId, StoredTimeline] = attrs.field(
+        factory=OrderedDict[TimelineId, StoredTimeline], init=False
     )
     _mutex: Lock = attrs.field(factory=Lock, init=False)
     """Held for each access to `_held`."""
     _moving: Lock = attrs.field(factory=Lock, init=False)
     """Held while heads are read from the file or published; a lookup that finds its head in memory does not need it."""
 
-    def held(self, name: TimelineId) -> Known | None:
+    def held(self, name: TimelineId) -> StoredTimeline | None:
         """The number and the head of a timeline, if they are in memory."""
         with self._mutex:
-            known = self._held.get(name)
-            if known:
+            timeline = self._held.get(name)
+            if timeline:
                 self._held.move_to_end(name)
-        return known
+        return timeline
 
-    def known(self, name: TimelineId) -> Known:
+    def timeline(self, name: TimelineId) -> StoredTimeline:
         """The number and the head of a timeline.
 
         Raises:
@@ -129,7 +132,7 @@ class Heads:
         """
         return self.held(name) or self.load((name,))[name]
 
-    def load(self, names: Collection[TimelineId]) -> dict[TimelineId, Known]:
+    def load(self, names: Collection[TimelineId]) -> Timelines:
         """The numbers and heads of several timelines.
 
         Raises:
@@ -137,36 +140,36 @@ class Heads:
         """
         with self._moving:
             with self._mutex:
-                found = {name: self._held[name] for name in names if name in self._held}
-            if missing := [name for name in names if name not in found]:
+                timelines = {name: self._held[name] for name in names if name in self._held}
+            if missing := [name for name in names if name not in timelines]:
                 with self._cursors.borrow() as cursor:
                     read = _read(cursor, missing)
                 self._keep(read)
-                found.update(read)
-        return found
+                timelines.update(read)
+        return timelines
 
-    def publish(self, known: Mapping[TimelineId, Known]) -> None:
+    def publish(self, timelines: Timelines) -> None:
         """Store the new heads after a commit."""
         with self._moving:
-            self._keep(known)
+            self._keep(timelines)
 
-    def chained(self, name: TimelineId) -> Known:
+    def chained(self, name: TimelineId) -> StoredTimeline:
         """A timeline with its chain; when it is read from the file, the end of the log is checked.
 
         Raises:
             DamagedStoreError: the newest events are missing, or are not those that were written.
             duckdb.Error: the file could not be read.
         """
-        while (known := self.known(name)).chain is None:
+        while (timeline := self.timeline(name)).chain is None:
             with self._cursors.borrow() as cursor:
                 try:
-                    chain = end_of(cursor, known.number, name, known.head.version)
+                    chain = end_of(cursor, timeline.number, name, timeline.head.version)
                 except CodecError as error:
                     raise damaged(name, str(error)) from error
             with self._moving, self._mutex:
-                if self._held.get(name, known) is known:  # else it was read before a commit
-                    self._held[name] = attrs.evolve(known, chain=chain)
-        return known
+                if self._held.get(name, timeline) is timeline:  # else it was read before a commit
+                    self._held[name] = attrs.evolve(timeline, chain=chain)
+        return timeline
 
     def drop(self, name: TimelineId) -> None:
         """Forget a timeline whose rows were removed."""
@@ -178,16 +181,16 @@ class Heads:
         with self._moving, self._mutex:
             self._held.clear()
 
-    def _keep(self, known: Mapping[TimelineId, Known]) -> None:
+    def _keep(self, timelines: Timelines) -> None:
         with self._mutex:
-            for name, each in known.items():
+            for name, each in timelines.items():
                 self._held[name] = each
                 self._held.move_to_end(name)
             while len(self._held) > HELD_MAX:
                 self._held.popitem(last=False)
 
 
-def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> dict[TimelineId, Known]:
+def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> Timelines:
     """Read timelines from the file; one that the file does not have is new."""
     numbers = dict(cursor.execute(_NUMBERS.format(_marks(names)), list(names)).fetchall())
     versions = _versions(cursor, list(numbers.values()))
@@ -197,16 +200,16 @@ def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> dict[T
         for number, version, kind, ref in cursor.execute(statement, list(versions)).fetchall():
             if version <= versions[number]:  # else it was added after the previous statement
                 heads[number].append(Mark(version, kind, ref))
-    return {name: _known(name, numbers.get(name, 0), versions, heads) for name in names}
+    return {name: _timeline(name, numbers.get(name, 0), versions, heads) for name in names}
 
 
-def _known(
+def _timeline(
     name: TimelineId, number: int, versions: Mapping[int, int], marks: Mapping[int, list[Mark]]
-) -> Known:
+) -> StoredTimeline:
     if number not in versions:
-        return Known(name, number)
+        return StoredTimeline(name, number)
     head = Head(version=versions[number], marks=tuple(marks[number]))
-    return Known(name, number, head)
+    return StoredTimeline(name, number, head)
 
 
 def _versions(cursor: "DuckDBPyConnection", numbers: list[int]) -> dict[int, int]:
@@ -223,13 +226,13 @@ def _marks(values: Collection[object]) -> str:
 
 def all_heads(cursor: "DuckDBPyConnection") -> dict[TimelineId, Head]:
     """Version and times of each timeline, in the order of creation."""
-    found = {
+    heads = {
         TimelineId(name): Head(version=version, created_at=created_at, updated_at=updated_at)
         for name, version, created_at, updated_at in cursor.execute(_ALL).fetchall()
     }
     for name, began_at in cursor.execute(BEGAN).fetchall():
-        found[name] = attrs.evolve(found[name], created_at=began_at)
-    return found
+        heads[name] = attrs.evolve(heads[name], created_at=began_at)
+    return heads
 
 
 PATIENCE_SECONDS = 5.0
@@ -368,19 +371,19 @@ class Writer:
         """Write the appends that expect the current version, in one durable commit; store the result in each append."""
         if self.is_suspect:
             self.refresh()
-        known = self._known(batch)
-        if known is None:
+        timelines = self._timelines(batch)
+        if timelines is None:
             return
-        accepted = [append for append in batch if self._accept(append, known)]
+        accepted = [append for append in batch if self._accept(append, timelines)]
         if not accepted:
             return
         with self._settling(accepted):
-            self._write(accepted, known)
-            self._publish(accepted, known)
+            self._write(accepted, timelines)
+            self._publish(accepted, timelines)
         if self._unfolded > FOLD_BYTES:
             self.fold()
 
-    def _known(self, batch: "Sequence[Append]") -> dict[TimelineId, Known] | None:
+    def _timelines(self, batch: "Sequence[Append]") -> Timelines | None:
         """The timelines of a batch; if they cannot be read, None, and each append has the error."""
         import duckdb
 
@@ -414,21 +417,21 @@ class Writer:
             for append in accepted:
                 append.committed = True
 
-    def _accept(self, append: "Append", known: dict[TimelineId, Known]) -> bool:
-        """Whether the append can be written; if so, `known` then has the head after it."""
-        before = known.get(append.timeline) or Known(append.timeline)
-        append.found, append.error = before.head.version, self._refusal()
-        if append.error or append.found != append.expected:
+    def _accept(self, append: "Append", timelines: Timelines) -> bool:
+        """Whether the append can be written; if so, `timelines` then has the head after it."""
+        before = timelines.get(append.timeline) or StoredTimeline(append.timeline)
+        append.current, append.error = before.head.version, self._refusal()
+        if append.error or append.current != append.expected:
             return False
         chain, append.error = self._chain_of(before)
-        append.links, chain = extended(chain, append.found, append.events)
-        after = Known(before.name, before.number, before.head.after(append.events), chain)
+        append.links, chain = extended(chain, append.current, append.events)
+        after = StoredTimeline(before.name, before.number, before.head.after(append.events), chain)
         if not append.error and before.number and before.head.marks != after.head.marks:
             append.error = _refused_marks(self._cursor, after)
-        known[append.timeline] = before if append.error else after
+        timelines[append.timeline] = before if append.error else after
         return not append.error
 
-    def _chain_of(self, before: Known) -> tuple[int, Exception | None]:
+    def _chain_of(self, before: StoredTimeline) -> tuple[int, Exception | None]:
         """The chain that an append continues, or why there is none."""
         import duckdb
 
@@ -442,11 +445,9 @@ class Writer:
             self.is_suspect = True
             return 0, translated(error, self._path)
 
-    def _write(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
-        new = self._number_new(accepted, known)
-        entries = [
-            entry for append in accepted for entry in append.entries(known[append.timeline].number)
-        ]
+    def _write(self, accepted: "Sequence[Append]", timelines: Timelines) -> None:
+        new = self._number_new(accepted, timelines)
+        entries = [entry for a in accepted for entry in a.entries(timelines[a.timeline].number)]
         if not new and all(e.ref is None and len(e.data) <= LARGE for _, _, e, _ in entries):
             self._add_events(entries)  # one durable commit, without a transaction
             return
@@ -477,26 +478,26 @@ class Writer:
         self._appender.flush()
 
     def _number_new(
-        self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]
+        self, accepted: "Sequence[Append]", timelines: Timelines
     ) -> list[tuple[int, TimelineId]]:
         """Assign a number to each new timeline; return the numbers with the names."""
-        new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
+        new = dict.fromkeys(a.timeline for a in accepted if not timelines[a.timeline].number)
         rows = list(enumerate(new, self._last_number + 1))
         for number, name in rows:
-            known[name] = attrs.evolve(known[name], number=number)
+            timelines[name] = attrs.evolve(timelines[name], number=number)
         return rows
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         if rows:
             self._cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
-    def _publish(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
+    def _publish(self, accepted: "Sequence[Append]", timelines: Timelines) -> None:
         """Update memory and the lock file after a commit."""
-        moved = {append.timeline: known[append.timeline] for append in accepted}
-        self.heads.publish(moved)
-        self._ends |= {k.number: (k.head.version, k.chain or 0) for k in moved.values()}
+        grown = {append.timeline: timelines[append.timeline] for append in accepted}
+        self.heads.publish(grown)
+        self._ends |= {t.number: (t.head.version, t.chain or 0) for t in grown.values()}
         self._unfolded += sum(len(e.data) for append in accepted for e in append.events)
-        self._last_number = max(self._last_number, *(each.number for each in moved.values()))
+        self._last_number = max(self._last_number, *(each.number for each in grown.values()))
         self.events_total += sum(len(append.events) for append in accepted)
         self._lock.note(events=self.events_total)
 
@@ -552,12 +553,12 @@ class Writer:
             return
         append.expected = at
         with self._settling([append]):
-            parent = self.heads.known(source)
+            parent = self.heads.timeline(source)
             number = self._last_number + 1
             head = parent.head.cut_to(at).after(append.events)
             other = chain_start(source) ^ chain_start(append.timeline)
-            row, kept = linked(self._cursor, parent.number), kept_of(self._cursor, parent.number)
-            chain = (chain_at(source, kept, at, row) or 0) ^ other
+            row, rest = linked(self._cursor, parent.number), rest_of(self._cursor, parent.number)
+            chain = (chain_at(source, rest, at, row) or 0) ^ other
             append.links, chain = extended(chain, at, append.events)
             self._cursor.execute("BEGIN")
             self._insert(ADD_NAMES, [(number, append.timeline)])
@@ -568,7 +569,8 @@ class Writer:
             self._add([*append.entries(number)])
             self._cursor.execute("COMMIT")
             self.events_total += at
-            self._publish([append], {append.timeline: Known(append.timeline, number, head, chain)})
+            after = StoredTimeline(append.timeline, number, head, chain)
+            self._publish([append], {after.name: after})
 
     @contextmanager
     def changing(self) -> "Generator[DuckDBPyConnection]":
@@ -629,7 +631,7 @@ class Writer:
 
     def drop(self, name: TimelineId) -> None:
         """Forget a timeline whose rows were removed."""
-        self._ends.pop(self.heads.known(name).number, None)
+        self._ends.pop(self.heads.timeline(name).number, None)
         self.heads.drop(name)
 
     def moved(self) -> None:
@@ -663,13 +665,13 @@ class Writer:
         self.abandon()
 
 
-def _refused_marks(cursor: "DuckDBPyConnection", after: Known) -> FoldlineError | None:
+def _refused_marks(cursor: "DuckDBPyConnection", after: StoredTimeline) -> FoldlineError | None:
     """The error of an append that changes the window so that it would begin among forgotten events; None: it is
     allowed."""
     import duckdb
 
     try:
-        checked_marks(after.name, after.head, kept_of(cursor, after.number))
+        checked_marks(after.name, after.head, rest_of(cursor, after.number))
     except ForgottenError as refusal:
         return refusal
     except duckdb.Error as error:
@@ -689,8 +691,8 @@ class Append:
     expected: int
     events: list[StoredEvent]
     links: list[int] = attrs.field(factory=list[int])
-    found: int = 0
-    """The version of the timeline that the writer found."""
+    current: int = 0
+    """The version of the timeline before the commit."""
     committed: bool = False
     error: Exception | None = None
 
@@ -796,11 +798,11 @@ class GroupCommit(Generic[T]):
 
     def _gather(self) -> None:
         """Wait briefly for the threads of the last commit to submit again; a lone thread does not wait."""
-        seen = 0
+        before = 0
         for _ in range(MOMENTS_MAX):
-            if not seen < len(self._waiting) < self._around:
+            if not before < len(self._waiting) < self._around:
                 return
-            seen = len(self._waiting)
+            before = len(self._waiting)
             sleep(MOMENT)
 
     def _leave(self, ticket: _Ticket[T]) -> None:

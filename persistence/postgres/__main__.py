@@ -102,15 +102,15 @@ def main() -> int:
         "--distribute", action="store_true", help="print how to distribute the tables with Citus"
     )
     parser.add_argument("tenants", nargs="*", metavar="ROLE=TENANT", help="a login of one tenant")
-    given = parser.parse_args()
-    if given.distribute:
+    args = parser.parse_args()
+    if args.distribute:
         sys.stdout.write(
-            "\n".join([f"SET search_path = {_quoted(given.schema)};", *distribution(), ""])
+            "\n".join([f"SET search_path = {_quoted(args.schema)};", *distribution(), ""])
         )
         return 0
-    pairs = [(role, tenant) for role, _, tenant in (each.partition("=") for each in given.tenants)]
+    pairs = [(role, tenant) for role, _, tenant in (each.partition("=") for each in args.tenants)]
     try:
-        sys.stdout.write(roles(given.schema, pairs, "DELETE, UPDATE" if given.retention else ""))
+        sys.stdout.write(roles(args.schema, pairs, "DELETE, UPDATE" if args.retention else ""))
     except MisuseError as error:
         parser.error(str(error))
     return 0

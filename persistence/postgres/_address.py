@@ -52,7 +52,7 @@ SILENT: Final = NullHandler()
 
 
 @attrs.frozen
-class Found:
+class DatabaseState:
     """What a connection has found."""
 
     has_store: bool
@@ -90,9 +90,9 @@ class Address:
             raise MisuseError(NO_URL) from None
         if not _is_plausible(parts):
             raise MisuseError(NO_URL)
-        return cls(_shown(parts), conninfo)
+        return cls(_public_url(parts), conninfo)
 
-    def found(self, settings: "Settings") -> "Found":
+    def inspect(self, settings: "ConnectionSettings") -> "DatabaseState":
         """Connect once, and look what is there.
 
         Raises:
@@ -107,14 +107,14 @@ class Address:
                 is_distributed = has_citus and connection.execute(IS_DISTRIBUTED).fetchall() == [
                     (True,)
                 ]
-                return Found(is_there, is_distributed, tenant)
+                return DatabaseState(is_there, is_distributed, tenant)
         except (psycopg.Error, OSError) as error:
             reason = str(error).partition("\n")[0][:300]
             raise StoreError(
                 f"{self.name} cannot be reached: {reason}; start the server, or correct the URL"
             ) from error
 
-    def connected(self, settings: "Settings") -> "Connection[Any]":
+    def connected(self, settings: "ConnectionSettings") -> "Connection[Any]":
         """A new connection with these settings."""
         import psycopg
 
@@ -135,7 +135,7 @@ def _is_plausible(parts: dict[str, str]) -> bool:
     return "@" not in where and parts.get("port", "0").replace(",", "").isdecimal()
 
 
-def _shown(parts: dict[str, str]) -> str:
+def _public_url(parts: dict[str, str]) -> str:
     user = f"{parts['user']}@" if "user" in parts else ""
     port = f":{parts['port']}" if "port" in parts else ""
     return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
@@ -159,7 +159,7 @@ def _tenant(_: object, __: object, name: str) -> None:
 
 
 @attrs.define(eq=False)
-class Settings:
+class ConnectionSettings:
     """The settings of the connections of one store."""
 
     _tenant: str = attrs.field(default="", validator=_tenant)
@@ -178,7 +178,7 @@ class Settings:
             connection.prepare_threshold = None
             self._begin = "; ".join(("", *self._local(connection)))
             return
-        for name, value in self._given():
+        for name, value in self._variables():
             connection.execute(SET, (name, value))
         connection.execute(DURABLE.format("false"))
 
@@ -186,7 +186,7 @@ class Settings:
         """The statement that begins a transaction."""
         return cast("LiteralString", mode + self._begin)
 
-    def _given(self) -> Iterator[tuple[str, str]]:
+    def _variables(self) -> Iterator[tuple[str, str]]:
         yield from FAST
         if self._tenant:
             yield TENANT_SETTING, self._tenant
@@ -194,11 +194,11 @@ class Settings:
     def _local(self, connection: "Connection[Any]") -> Iterator[str]:
         from psycopg.sql import SQL, Literal
 
-        given = {**dict(options(connection.info.options)), **dict(self._given())}
-        for name, value in given.items():
+        variables = {**dict(options(connection.info.options)), **dict(self._variables())}
+        for name, value in variables.items():
             query = SQL("SELECT set_config({}, {}, true)").format(Literal(name), Literal(value))
             yield query.as_string(connection)
-        if TENANT_SETTING not in given:
+        if TENANT_SETTING not in variables:
             yield OF_ROLE
         yield DURABLE.format("true")
 
@@ -211,8 +211,8 @@ def is_pooled(connection: "Connection[Any]") -> bool:
 
 def options(text: str) -> Iterator[tuple[str, str]]:
     """The settings in the connection parameter `options` (`-csearch_path=foldline`), which a pooler does not apply."""
-    for found in OPTION.findall(text):
-        name, _, value = re.sub(r"\\(.)", r"\1", found).partition("=")
+    for option in OPTION.findall(text):
+        name, _, value = re.sub(r"\\(.)", r"\1", option).partition("=")
         yield name.replace("-", "_"), value
 
 

@@ -49,7 +49,7 @@ _CHANGE: Final = re.compile(rf"\s*(DELETE FROM|UPDATE) ({_TABLE})\b")
 MOVE_HEAD: Final = """
 UPDATE heads SET version = version + ?, chain = chain # ? WHERE timeline = ? AND version = ? RETURNING chain
 """
-TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
+PRIMARY_KEY: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
 """What an error names if a worker refuses to copy a row whose key is taken, in any language."""
 ROWS_MAX: Final = 1_000
 """Rows in one statement, whose values are bound one by one."""
@@ -82,9 +82,9 @@ def _with_tenant(rows: str) -> str:
     return rows.replace("\nFROM", ", %(tenant)s\nFROM", 1)
 
 
-def _own_rows(found: "re.Match[str]") -> str:
+def _own_rows(match: "re.Match[str]") -> str:
     """The rows of the tenant, for the name of a table and perhaps its alias."""
-    word, table, alias = found.groups()
+    word, table, alias = match.groups()
     return f"{word} (SELECT {COLUMNS[table]} FROM stored_{table} WHERE {OURS}) AS {alias or table}"  # noqa: S608 -- constants
 
 
@@ -94,15 +94,15 @@ class CitusConnection(PostgresConnection):
 
     tenant: str
 
-    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
         words = in_words_of_tables(statement)
-        return self.raw.execute(words, self._named(given), binary=True).fetchall()
+        return self.raw.execute(words, self._parameters(values), binary=True).fetchall()
 
-    def run(self, statement: str, given: Sequence[object] = ()) -> int:
-        return self.raw.execute(in_words_of_tables(statement), self._named(given)).rowcount
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.raw.execute(in_words_of_tables(statement), self._parameters(values)).rowcount
 
-    def _named(self, given: Sequence[object]) -> dict[str, object]:
-        return {"tenant": self.tenant, **{f"p{n}": value for n, value in enumerate(given)}}
+    def _parameters(self, values: Sequence[object]) -> dict[str, object]:
+        return {"tenant": self.tenant, **{f"p{n}": value for n, value in enumerate(values)}}
 
 
 @attrs.define(eq=False)
@@ -115,13 +115,13 @@ class CitusDatabase(PostgresDatabase):
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
         return CitusConnection(raw, self._tenant)
 
-    def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
+    def _translated(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
         """Read an internal error by what it means: mostly that of a worker whose own code did not come through."""
         if error.sqlstate == "XX000":
-            if TAKEN.search(str(error)):
+            if PRIMARY_KEY.search(str(error)):
                 return TakenError()
             raw.close()  # so it counts as lost: the commit may have failed on a worker, or the worker be gone
-        return super()._told(error, raw)
+        return super()._translated(error, raw)
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         return Database.append(self, timeline, expected, events)
@@ -141,16 +141,16 @@ class CitusDatabase(PostgresDatabase):
         before = chain_start(timeline)
         if not expected:
             connection.run(ADD_HEAD, [timeline, len(events), chain ^ before])
-        elif moved := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):
-            before = moved[0][0] ^ chain
+        elif heads := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):
+            before = heads[0][0] ^ chain
         else:
             raise TakenError
         for begin in range(0, len(events), ROWS_MAX):
             some = events[begin : begin + ROWS_MAX]
-            given: list[object] = []
+            values: list[object] = []
             for place, event in enumerate(some, begin):
                 link = before ^ links[place]
-                given += (
+                values += (
                     timeline,
                     expected + place + 1,
                     *columns(event),
@@ -158,7 +158,7 @@ class CitusDatabase(PostgresDatabase):
                     link,
                     self._tenant,
                 )
-            raw.execute(_insertion(len(some), is_first=expected + begin == 0), given)
+            raw.execute(_insertion(len(some), is_first=expected + begin == 0), values)
         return True
 
     def erase(self) -> tuple[str, ...]:

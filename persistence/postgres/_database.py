@@ -13,7 +13,7 @@ import attrs
 
 from blocks import CodecError, DamagedStoreError, FoldlineError, StoreError
 from persistence._log import StoredEvent, chain_start, extended
-from persistence.postgres._address import Settings
+from persistence.postgres._address import ConnectionSettings
 from persistence.postgres._dialect import DIALECT
 from persistence.postgres._pool import Lent, Pool
 from persistence.sql._database import (
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from psycopg.errors import Diagnostic
 
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-BEGUN: Final = """
+FIRST_HEAD: Final = """
 WITH head AS (INSERT INTO heads VALUES (%b, %s, %s) RETURNING timeline, 0::bigint AS before, chain),
      counted AS (UPDATE census SET timelines = timelines + 1, names = names # %s WHERE bucket = %s)
 """
 """Makes a head; a timeline of this name is a violation of its key."""
-MOVED: Final = """
+NEXT_HEAD: Final = """
 WITH head AS (UPDATE heads SET version = version + %s, chain = chain # %s WHERE timeline = %b AND version = %s
               RETURNING timeline, version - %s AS before, chain)
 """
@@ -77,10 +77,10 @@ def insertion(
     else:
         name = chain_start(timeline)
         head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
-    given: list[object] = [value for row in rows for value in row]
+    cells: list[object] = [value for row in rows for value in row]
     if len(rows) > FEW:
-        given = [list(column) for column in zip(*rows, strict=True)]
-    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
+        cells = [list(column) for column in zip(*rows, strict=True)]
+    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *cells]
 
 
 @lru_cache
@@ -88,7 +88,7 @@ def _insertion(count: int, *, is_first: bool) -> LiteralString:
     """The statement for so many events; 0: for any number."""
     rows = ", ".join(ONE.replace("{place}", str(place)) for place in range(1, count + 1))
     statement = INSERT.replace("{rows}", f"(VALUES {rows})" if count else MANY)
-    return cast("LiteralString", (BEGUN if is_first else MOVED) + statement)
+    return cast("LiteralString", (FIRST_HEAD if is_first else NEXT_HEAD) + statement)
 
 
 @attrs.frozen
@@ -97,11 +97,11 @@ class PostgresConnection:
 
     raw: "Raw[Any]"
 
-    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        return self.raw.execute(_in_its_words(statement), given, binary=True).fetchall()
+    def rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        return self.raw.execute(_in_its_words(statement), values, binary=True).fetchall()
 
-    def run(self, statement: str, given: Sequence[object] = ()) -> int:
-        return self.raw.execute(_in_its_words(statement), given).rowcount
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.raw.execute(_in_its_words(statement), values).rowcount
 
 
 @lru_cache
@@ -117,7 +117,7 @@ class PostgresDatabase(Database):
     dialect = DIALECT
     name: str
     _pool: Pool = attrs.field(repr=False)
-    _settings: Settings = attrs.field(repr=False)
+    _settings: ConnectionSettings = attrs.field(repr=False)
 
     def number(self, table: str) -> str:
         del table  # the number is the time
@@ -130,7 +130,7 @@ class PostgresDatabase(Database):
             if not self._settings.is_pooled:
                 yield self._connected(lent.raw)
                 return
-            with self._begun(lent.raw, "BEGIN"):
+            with self._transaction(lent.raw, "BEGIN"):
                 yield self._connected(lent.raw)
 
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
@@ -146,32 +146,32 @@ class PostgresDatabase(Database):
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
-            raise self._told(error, lent.raw) from error
+            raise self._translated(error, lent.raw) from error
         except OSError as error:
             lent.raw.close()
             raise LostError(f"{self.name}: {error}") from error
         finally:
             self._pool.give(lent)
 
-    def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
-        told = translated(error, self.name, is_lost=raw.closed)
-        if isinstance(told, LostError) or error.sqlstate == READ_ONLY:
+    def _translated(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
+        ours = translated(error, self.name, is_lost=raw.closed)
+        if isinstance(ours, LostError) or error.sqlstate == READ_ONLY:
             raw.close()
             self._pool.refresh()  # if the server failed, the other connections are broken as well
-        return told
+        return ours
 
     @contextmanager
     def snapshot(self) -> Generator[PostgresConnection]:
         with (
             self._held() as lent,
-            self._begun(lent.raw, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            self._transaction(lent.raw, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
         ):
             yield self._connected(lent.raw)
 
     @contextmanager
     def writing(self) -> Generator[PostgresConnection]:
         with self._held() as lent:
-            with self._begun(lent.raw, "BEGIN"):
+            with self._transaction(lent.raw, "BEGIN"):
                 yield self._connected(lent.raw)
                 lent.warnings.clear()
             self._check_committed(lent)
@@ -187,7 +187,7 @@ class PostgresDatabase(Database):
             raise LostError(f"{self.name}: {lent.warnings[0]}")
 
     @contextmanager
-    def _begun(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
+    def _transaction(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
         import psycopg
 
         raw.execute(self._settings.begin(mode))

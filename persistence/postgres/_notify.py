@@ -41,7 +41,7 @@ LOOK_SECONDS: Final = 1.0
 SCOPE: Final = f"to_regclass('stored_events')::oid::bigint, {TENANT}"
 
 
-class Mark(NamedTuple):
+class Notification(NamedTuple):
     """The notification about a timeline: its channel, and a hash of the timeline as payload."""
 
     channel: int
@@ -55,10 +55,10 @@ class Scope:
     store: int
     tenant: str
 
-    def mark(self, timeline: TimelineId) -> Mark:
+    def notification(self, timeline: TimelineId) -> Notification:
         name = f"{self.store}\0{self.tenant}\0{timeline}".encode()
-        found = blake2b(name, digest_size=8)
-        return Mark(found.digest()[0] % CHANNELS, found.hexdigest())
+        digest = blake2b(name, digest_size=8)
+        return Notification(digest.digest()[0] % CHANNELS, digest.hexdigest())
 
 
 class Hints(Watchers):
@@ -135,7 +135,7 @@ class Notifier:
     _look_at: float = attrs.field(default=float("-inf"), init=False)
     _scope: Scope | None = attrs.field(default=None, init=False)
     _channels: frozenset[int] = attrs.field(default=frozenset(), init=False)
-    _pending: set[Mark] = attrs.field(factory=set[Mark], init=False)
+    _pending: set[Notification] = attrs.field(factory=set[Notification], init=False)
     _sending: Future[None] | None = attrs.field(default=None, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
     _thread: ThreadPoolExecutor = attrs.field(factory=_one_thread, init=False)
@@ -146,9 +146,9 @@ class Notifier:
         if self._clock() >= self._look_at:
             self._look()
         if self._channels and self._scope:
-            mark = self._scope.mark(timeline)
-            if mark.channel in self._channels:
-                self._told(mark)
+            notification = self._scope.notification(timeline)
+            if notification.channel in self._channels:
+                self._notify(notification)
 
     def close(self) -> None:
         """Send what is pending, for at most `CLOSE_SECONDS`, and stop."""
@@ -166,25 +166,25 @@ class Notifier:
         else:
             self._scope, self._channels = Scope(store, tenant), frozenset(channels)
 
-    def _told(self, mark: Mark) -> None:
+    def _notify(self, notification: Notification) -> None:
         with self._lock:
             is_due = not self._pending
-            self._pending.add(mark)
+            self._pending.add(notification)
             if is_due:
                 with suppress(RuntimeError):  # the notifier is being closed
                     self._sending = self._thread.submit(self._send)
 
     def _send(self) -> None:
         with self._lock:
-            marks, self._pending = [*self._pending], set()
-        given = [list(column) for column in zip(*marks, strict=True)]
+            notifications, self._pending = [*self._pending], set()
+        columns = [list(column) for column in zip(*notifications, strict=True)]
         with suppress(FoldlineError):
-            Patience(seconds=CLOSE_SECONDS).repeated(partial(self._tell, given))
+            Patience(seconds=CLOSE_SECONDS).repeated(partial(self._tell, columns))
         time.sleep(REST_SECONDS)
 
-    def _tell(self, given: list[list[object]]) -> None:
+    def _tell(self, columns: list[list[object]]) -> None:
         with self._database.lent(CLOSE_SECONDS) as connection:
-            connection.run(TELL, given)
+            connection.run(TELL, columns)
 
 
 # Listening for appends of other processes: one connection and one thread per store, while it has watchers.
@@ -275,9 +275,9 @@ class _Ear:
 
     def listen_to(self, timelines: Iterable[TimelineId]) -> None:
         """Listen to the channels of these timelines, and to no others."""
-        marks = {timeline: self._scope.mark(timeline) for timeline in timelines}
-        self._hashes = {mark.hash: timeline for timeline, mark in marks.items()}
-        wanted = {mark.channel for mark in marks.values()}
+        notifications = {timeline: self._scope.notification(timeline) for timeline in timelines}
+        self._hashes = {each.hash: timeline for timeline, each in notifications.items()}
+        wanted = {each.channel for each in notifications.values()}
         for channel in wanted - self._channels.keys():
             self.connection.run(f"LISTEN foldline_{channel}")  # before an appender can know of it
             self.connection.run(HOLD, [channel])
@@ -288,9 +288,9 @@ class _Ear:
             self.connection.run(f"UNLISTEN foldline_{channel}")
             del self._channels[channel]
 
-    def heard(self) -> list[TimelineId]:
+    def grown(self) -> list[TimelineId]:
         """The timelines that have grown, or may have grown unnoticed."""
-        told = {notify.payload for notify in self.connection.raw.notifies(timeout=0)}
+        hashes = {notify.payload for notify in self.connection.raw.notifies(timeout=0)}
         now = self._clock()
         missed = [channel for channel, dues in self._channels.items() if dues and dues[0] <= now]
         for channel in missed:
@@ -298,7 +298,7 @@ class _Ear:
         return [
             timeline
             for hash_, timeline in self._hashes.items()
-            if hash_ in told or (missed and self._scope.mark(timeline).channel in missed)
+            if hash_ in hashes or (missed and self._scope.notification(timeline).channel in missed)
         ]
 
 
@@ -368,12 +368,12 @@ class Listener:
     def _listen(self, ear: _Ear, bell: _Bell) -> None:
         raw = ear.connection.raw
         self.pid = raw.info.backend_pid
-        known: tuple[TimelineId, ...] = ()
+        current: tuple[TimelineId, ...] = ()
         while not self._is_over and (watched := self._watchers.timelines()):
-            if watched != known:
+            if watched != current:
                 ear.listen_to(watched)
-                known = watched
-            for timeline in ear.heard():
+                current = watched
+            for timeline in ear.grown():
                 self._watchers.wake(timeline)
             self.hears = ear.due == float("inf")
             bell.wait(max(ear.due - self._clock(), 0), raw)

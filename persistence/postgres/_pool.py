@@ -57,7 +57,7 @@ class Lent:
             self.raw.close()
 
 
-class _Ticket:
+class _Waiter:
     """Somebody who waits; gone with its thread's frame, also after an interrupt."""
 
 
@@ -79,7 +79,7 @@ class Pool:
     _free: list[Lent] = attrs.field(factory=list[Lent], init=False)
     """Those last used come last, and are lent first."""
     _all: WeakSet[Lent] = attrs.field(factory=WeakSet[Lent], init=False)
-    _waiting: WeakSet[_Ticket] = attrs.field(factory=WeakSet[_Ticket], init=False)
+    _waiting: WeakSet[_Waiter] = attrs.field(factory=WeakSet[_Waiter], init=False)
     _opener: Thread | None = attrs.field(default=None, init=False)
     _failure: str = attrs.field(default="", init=False)
     """Why the latest attempt to connect failed; empty: it did not."""
@@ -92,9 +92,9 @@ class Pool:
             ClosedError: the pool is closed.
             PassingError: there was none in time.
         """
-        ticket, end = _Ticket(), self._clock() + (self.seconds if seconds is None else seconds)
+        waiter, end = _Waiter(), self._clock() + (self.seconds if seconds is None else seconds)
         with self._turn:
-            self._waiting.add(ticket)
+            self._waiting.add(waiter)
             while True:
                 if self._closed:
                     raise ClosedError(f"{self.name} is closed; open the store again")

@@ -48,9 +48,9 @@ def _creating(table: Table) -> Iterator[str]:
 CREATE: Final = tuple(statement for table in TABLES for statement in _creating(table))
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """Lets one client at a time change the tables; the number is arbitrary."""
-BEGUN: Final = "SELECT count(*) FROM census"
+BUCKET_COUNT: Final = "SELECT count(*) FROM census"
 """0 for a tenant that has not opened the store yet."""
-TAKEN: Final = "SELECT to_regclass('events') IS NOT NULL"
+HAS_EVENTS: Final = "SELECT to_regclass('events') IS NOT NULL"
 SCHEMA: Final = (
     "SELECT current_schema(), btrim(split_part(current_setting('search_path'), ',', 1), ' \"')"
 )
@@ -71,23 +71,23 @@ def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
     _database.set_up(database, FORMAT, CREATE, VIEWS, LOCK)
     if database.counts:
         with database.lent() as connection:
-            is_begun = connection.rows(BEGUN) != [(0,)]
+            is_begun = connection.rows(BUCKET_COUNT) != [(0,)]
         if not is_begun:
             with database.writing() as connection:
                 connection.run(LOCK)
-                if connection.rows(BEGUN) == [(0,)]:
+                if connection.rows(BUCKET_COUNT) == [(0,)]:
                     connection.run(ADD_BUCKETS)
 
 
 def _make(connection: Connection, name: str) -> None:
-    if connection.rows(TAKEN) == [(True,)]:
+    if connection.rows(HAS_EVENTS) == [(True,)]:
         raise MisuseError(
             f"{name} has a table named events of another application; use a separate schema for the store:"
             " …?options=-csearch_path%3Dfoldline"
         )
-    [(there, wanted)] = connection.rows(SCHEMA)
+    [(there, schema)] = connection.rows(SCHEMA)
     if there is None:
-        quoted = wanted.replace('"', '""')
+        quoted = schema.replace('"', '""')
         connection.run(f'CREATE SCHEMA IF NOT EXISTS "{quoted}"')
     for statement in NEW:
         connection.run(statement)

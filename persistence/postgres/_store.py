@@ -10,7 +10,7 @@ import attrs
 from blocks import MisuseError, TimelineId
 from persistence._log import StoredEvent
 from persistence._store import StoreLocation, StoreReport
-from persistence.postgres._address import Address, Settings
+from persistence.postgres._address import Address, ConnectionSettings
 from persistence.postgres._citus import CitusDatabase
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._notify import Hints
@@ -54,19 +54,19 @@ class PostgresStore(SQLStore):
     ) -> None:
         if connections < 1:
             raise MisuseError(f"connections={connections}: a store needs at least one")
-        settings = Settings(tenant)
+        settings = ConnectionSettings(tenant)
         address = Address.of(url)
-        found = address.found(settings)  # the pool would wait for a server that is not there
+        state = address.inspect(settings)  # the pool would wait for a server that is not there
         connect = partial(address.connected, settings)
         pool = Pool(address.name, connect, connections, wait_seconds)
         database = PostgresDatabase(address.name, pool, settings)
-        if found.is_distributed:
-            database = CitusDatabase(address.name, pool, settings, found.tenant)
+        if state.is_distributed:
+            database = CitusDatabase(address.name, pool, settings, state.tenant)
         self._postgres = database
         self._hints = Hints(database, connect)
         super().__init__(database, Patience(seconds=wait_seconds), self._hints)
         try:
-            self._patience.repeated(lambda: set_up(database, is_there=found.has_store))
+            self._patience.repeated(lambda: set_up(database, is_there=state.has_store))
         except BaseException:
             self.close()
             raise
@@ -88,7 +88,7 @@ class PostgresLocation(StoreLocation):
     _address: Address
 
     def exists(self) -> bool:
-        return self._address.found(Settings()).has_store
+        return self._address.inspect(ConnectionSettings()).has_store
 
     def open(self) -> PostgresStore:
         return PostgresStore(self._address.conninfo)

@@ -37,8 +37,8 @@ class WithArchives:
         self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         yield from self._index.candidates(words, kinds, timeline)
-        for name, kept in self._store.trimmed().items():
-            for archive in kept.archives if timeline in (None, name) else ():
+        for name, rest in self._store.trimmed().items():
+            for archive in rest.archives if timeline in (None, name) else ():
                 for recorded in archived_events(archive, archive.first, archive.last):
                     if isinstance(recorded[1], BlockAppended):
                         yield name, recorded
@@ -72,10 +72,10 @@ def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, B
     The compaction that folded the forgotten events noted the paths given before.  If it is not the compaction in force,
     or did not note them, paths have versions instead of numbers.
     """
-    gone = store.kept(timeline).forgotten
-    found, naming = store.load_window(timeline).compaction, None
-    if found and isinstance(found[1], RangeCompacted) and found[1].cut == gone + 1:
-        naming = Naming(found[1].state, found[0]) if found[1].state.named else None
+    forgotten = store.kept(timeline).forgotten
+    fold, naming = store.load_window(timeline).compaction, None
+    if fold and isinstance(fold[1], RangeCompacted) and fold[1].cut == forgotten + 1:
+        naming = Naming(fold[1].state, fold[0]) if fold[1].state.named else None
     for version, event in Scan(store).related(timeline, ()):
         match event:
             case BlockAppended(block=block):
@@ -147,12 +147,12 @@ def needles_of(stem: str) -> tuple[str, ...]:
     inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
     names = inner.partition(":")[2].split(".")
     last = len(names) - 1
-    found = {
+    needles = {
         ('"' if index == 0 else "") + name + ('"' if index == last else "")
         for index, name in enumerate(names)
         if is_needle(name)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(needles))
 
 
 def is_needle(piece: str) -> bool:

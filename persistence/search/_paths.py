@@ -40,19 +40,19 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
     """
     version = version_in(path)
     if version:
-        return _named(store, timeline, path, version)
-    kept = store.kept(timeline)
-    if kept.forgotten:
+        return _block_of(store, timeline, path, version)
+    rest = store.kept(timeline)
+    if rest.forgotten:
         for version, block, name in names_left(store, timeline):
             if name == path and isinstance(block, RangeSummary):
-                return _named(store, timeline, path_at(block, version), version)
+                return _block_of(store, timeline, path_at(block, version), version)
             if name == path:
                 return block
-        kept.refuse_forgotten(timeline, 1, f"no block is left at {path!r:.300}")
+        rest.refuse_forgotten(timeline, 1, f"no block is left at {path!r:.300}")
     return _first(path, index_of(store).related(timeline, stems_of(path)))
 
 
-def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
+def _block_of(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
     """The block that this version appended, or the summary that it wrote; None if that has another path."""
     page = store.read(timeline, after=version - 1, limit=1)
     event = page[0][1] if page and page[0][0] == version else None
@@ -97,14 +97,14 @@ def _first(path: str, events: Iterable[Recorded]) -> Block | None:
             own[stem] += 1
             if path_of(block, own[stem]) == path:
                 return block
-    return summaries.found or other
+    return summaries.block or other
 
 
 class _Summaries:
-    """The summaries that compactions wrote, counted as blocks are; `found` is the one at `path`, or None."""
+    """The summaries that compactions wrote, counted as blocks are; `block` is the one at `path`, or None."""
 
     def __init__(self, path: str) -> None:
-        self.found: Block | None = None
+        self.block: Block | None = None
         self._path = path
         self._counts = dict.fromkeys(stems_of(path), 0)
         self._version = 0
@@ -117,11 +117,11 @@ class _Summaries:
         if stem not in self._counts:
             return
         if isinstance(event, SummaryReplaced):
-            self.found = event.summary if event.compaction == self._version else self.found
+            self.block = event.summary if event.compaction == self._version else self.block
             return
         self._counts[stem] += 1
         if path_of(event.summary, self._counts[stem]) == self._path:
-            self.found, self._version = event.summary, version
+            self.block, self._version = event.summary, version
 
 
 def stems_of(path: str) -> tuple[str, ...]:
@@ -140,11 +140,11 @@ def source_at(store: EventStore, timeline: TimelineId, source: str) -> int:
     Raises:
         ClosedError: the store is closed.
     """
-    found = index_of(store).candidates((source.casefold(),), (), timeline)
+    candidates = index_of(store).candidates((source.casefold(),), (), timeline)
     return max(
         (
             version
-            for _, (version, event) in found
+            for _, (version, event) in candidates
             if isinstance(event, BlockAppended) and source in _ids(event.block)
         ),
         default=0,

@@ -53,7 +53,7 @@ _Place: TypeAlias = tuple[TimelineId, int]
 
 
 @attrs.frozen
-class Candidate:
+class BlockMatch:
     """A block that matches a query, and its place."""
 
     timeline: TimelineId
@@ -62,7 +62,7 @@ class Candidate:
     block: Block
 
 
-_Scored: TypeAlias = tuple[float, Candidate]
+_Scored: TypeAlias = tuple[float, BlockMatch]
 
 
 @attrs.frozen(kw_only=True)
@@ -97,18 +97,18 @@ def search_blocks(
     """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    wanted, index = Query.read(query), index_of(store)
+    parsed, index = Query.read(query), index_of(store)
 
     @cache
     def withheld(name: TimelineId) -> Collection[BlockId]:
         return store.load_window(name).withheld
 
-    def is_hidden(candidate: Candidate) -> bool:
-        return not hidden and candidate.block.id in withheld(candidate.timeline)
+    def is_hidden(match: BlockMatch) -> bool:
+        return not hidden and match.block.id in withheld(match.timeline)
 
-    best = _best(_scored(index, wanted, timeline), limit, is_hidden)
-    paths = _paths(store, index, [candidate for _, candidate in best])
-    return [_hit(wanted, points, found, paths) for points, found in best]
+    best = _best(_scored(index, parsed, timeline), limit, is_hidden)
+    paths = _paths(store, index, [match for _, match in best])
+    return [_hit(parsed, points, match, paths) for points, match in best]
 
 
 def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
@@ -118,81 +118,81 @@ def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> I
             continue
         folded = searched_text(event.block).casefold()
         if query.matches(folded):
-            yield score(query, folded), Candidate(name, version, event.at, event.block)
+            yield score(query, folded), BlockMatch(name, version, event.at, event.block)
 
 
 def _best(
-    found: Iterable[_Scored], limit: int, is_hidden: Callable[[Candidate], bool]
+    matches: Iterable[_Scored], limit: int, is_hidden: Callable[[BlockMatch], bool]
 ) -> list[_Scored]:
-    """The best candidates that are not hidden, best first; only those are asked about that would be among the best."""
+    """The best matches that are not hidden, best first; only those are asked about that would be among the best."""
     best: list[tuple[tuple[float, float, int, str], int, _Scored]] = []
-    for number, scored in enumerate(found):
-        points, candidate = scored
-        rank = points, candidate.at, candidate.version, candidate.timeline
-        if (len(best) == limit and rank <= best[0][0]) or is_hidden(candidate):
+    for number, scored in enumerate(matches):
+        points, match = scored
+        rank = points, match.at, match.version, match.timeline
+        if (len(best) == limit and rank <= best[0][0]) or is_hidden(match):
             continue
         (heappushpop if len(best) == limit else heappush)(best, (rank, -number, scored))
     return [scored for _, _, scored in sorted(best, reverse=True)]
 
 
-def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
-    """The paths of candidates, as `Timeline.read` accepts them, by timeline and version."""
-    by_timeline: dict[TimelineId, list[Candidate]] = {}
-    for candidate in sorted(chosen, key=lambda each: each.version):
-        by_timeline.setdefault(candidate.timeline, []).append(candidate)
+def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> dict[_Place, str]:
+    """The paths of matches, as `Timeline.read` accepts them, by timeline and version."""
+    by_timeline: dict[TimelineId, list[BlockMatch]] = {}
+    for match in sorted(best, key=lambda each: each.version):
+        by_timeline.setdefault(match.timeline, []).append(match)
     paths: dict[_Place, str] = {}
-    for timeline, candidates in by_timeline.items():
-        versions = {candidate.version for candidate in candidates}
+    for timeline, own in by_timeline.items():
+        versions = {match.version for match in own}
         if store.kept(timeline).forgotten:
             names = ((version, path) for version, _, path in names_left(store, timeline))
             paths |= {(timeline, version): path for version, path in names if version in versions}
             continue
-        for version, path in _counted(index, timeline, candidates):
+        for version, path in _counted(index, timeline, own):
             if version in versions:
                 paths[timeline, version] = path
     return paths
 
 
 def _counted(
-    index: BlockIndex, timeline: TimelineId, candidates: Sequence[Candidate]
+    index: BlockIndex, timeline: TimelineId, matches: Sequence[BlockMatch]
 ) -> Iterator[tuple[int, str]]:
-    """Versions and paths of blocks of a timeline, among them all candidates.
+    """Versions and paths of blocks of a timeline, among them all matches.
 
     Blocks are only counted in a turn that is new, until another turn begins; so their numbers follow from this stretch
     of the log alone.
     """
-    new = [*index.new_turns(timeline, candidates[-1].version)]
-    for candidate in candidates:
-        yield candidate.version, path_at(candidate.block, candidate.version)
+    new = [*index.new_turns(timeline, matches[-1].version)]
+    for match in matches:
+        yield match.version, path_at(match.block, match.version)
     stretches = [
-        (first - 1, found[-1].version, {path_stem(candidate.block) for candidate in found})
-        for first, found in _stretches(new, candidates)
+        (first - 1, group[-1].version, {path_stem(match.block) for match in group})
+        for first, group in _stretches(new, matches)
     ]
     turns = (index.turns(timeline, last, after=after) for after, last, _ in stretches)
     related = (
         index.related(timeline, stems, after=after, last=last) for after, last, stems in stretches
     )
     changes = merge(new, chain.from_iterable(turns), key=attrgetter("version"))
-    yield from _named(changes, chain.from_iterable(related))
+    yield from _count(changes, chain.from_iterable(related))
 
 
 def _stretches(
-    new: Sequence[TurnChange], candidates: Sequence[Candidate]
-) -> Sequence[tuple[int, Sequence[Candidate]]]:
-    """The stretches of a log in which candidates may be counted: the version of the first block, and the candidates."""
-    begun = [turn for place, turn in enumerate(new) if not turn.is_result or place == 0]
-    first = [turn.version for turn in begun]
-    found: dict[int, list[Candidate]] = {}
-    for candidate in candidates:
-        turn = begun[bisect_right(first, candidate.version) - 1] if begun else None
-        if turn and turn.turn == candidate.block.turn:
-            found.setdefault(turn.version, []).append(candidate)
-    if len(found) > STRETCHES_MAX or not all(turn.turn for turn in new) or not new:
-        return [(1, candidates)]
-    return [*found.items()]
+    new: Sequence[TurnChange], matches: Sequence[BlockMatch]
+) -> Sequence[tuple[int, Sequence[BlockMatch]]]:
+    """The stretches of a log in which matches may be counted: the version of the first block, and the matches."""
+    turns = [turn for place, turn in enumerate(new) if not turn.is_result or place == 0]
+    first = [turn.version for turn in turns]
+    groups: dict[int, list[BlockMatch]] = {}
+    for match in matches:
+        turn = turns[bisect_right(first, match.version) - 1] if turns else None
+        if turn and turn.turn == match.block.turn:
+            groups.setdefault(turn.version, []).append(match)
+    if len(groups) > STRETCHES_MAX or not all(turn.turn for turn in new) or not new:
+        return [(1, matches)]
+    return [*groups.items()]
 
 
-def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
+def _count(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
     """Versions and paths of blocks, given the changes of turn and all events with the same stems in these stretches."""
     naming, counts = Naming(), Counter[tuple[str, str]]()
     for version, met in merge(((turn.version, turn) for turn in turns), related, key=itemgetter(0)):
@@ -206,15 +206,15 @@ def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator
             yield version, path if certain else path_at(block, version)
 
 
-def _hit(query: "Query", points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:
-    text, matches = snippet(query, searched_text(found.block))
+def _hit(query: "Query", points: float, match: BlockMatch, paths: dict[_Place, str]) -> Hit:
+    text, matches = snippet(query, searched_text(match.block))
     return Hit(
-        timeline=found.timeline,
-        version=found.version,
-        block=found.block.id,
-        path=paths[found.timeline, found.version],
-        type=tag_of(found.block),
-        at=found.at,
+        timeline=match.timeline,
+        version=match.version,
+        block=match.block.id,
+        path=paths[match.timeline, match.version],
+        type=tag_of(match.block),
+        at=match.at,
         score=points,
         snippet=text,
         matches=matches,
@@ -282,17 +282,17 @@ class Query:
         """
         if len(text) > QUERY_CHARACTERS_MAX:
             raise MisuseError(f"a query has at most {QUERY_CHARACTERS_MAX:,} characters")
-        found: dict[str, list[str]] = {}
+        terms: dict[str, list[str]] = {}
         for match in _TOKEN.finditer(str(clean_json(text))):
             value = match["word"] if match["phrase"] is None else match["phrase"]
-            found.setdefault(match["no"] + (match["field"] or ""), []).append(value)
+            terms.setdefault(match["no"] + (match["field"] or ""), []).append(value)
         query = cls(
-            wanted=_needles(found.get("", ())),
-            unwanted=_needles(found.get("-", ())),
-            types=frozenset(found.get("type:", ())),
-            types_not=frozenset(found.get("-type:", ())),
-            turns=frozenset(found.get("turn:", ())),
-            turns_not=frozenset(found.get("-turn:", ())),
+            wanted=_needles(terms.get("", ())),
+            unwanted=_needles(terms.get("-", ())),
+            types=frozenset(terms.get("type:", ())),
+            types_not=frozenset(terms.get("-type:", ())),
+            turns=frozenset(terms.get("turn:", ())),
+            turns_not=frozenset(terms.get("-turn:", ())),
         )
         if not (query.wanted or query.types or query.turns):
             raise MisuseError('nothing to search for: give a word, a "phrase", type: or turn:')
@@ -437,13 +437,13 @@ def _closest(spans: Sequence[tuple[int, int, int]]) -> Span:
     """Start and end of the first stretch with the most different needles that fits into a snippet."""
     best, most = (0, 0), 0
     for index, (start, end, _) in enumerate(spans):
-        found: dict[int, int] = {}
+        ends: dict[int, int] = {}
         for _, other_end, needle in spans[index:]:
             if other_end - start > SNIPPET_CHARACTERS - _LEAD:
                 break
-            found.setdefault(needle, other_end)
-        if max(len(found), 1) > most:
-            best, most = (start, max(found.values(), default=end)), max(len(found), 1)
+            ends.setdefault(needle, other_end)
+        if max(len(ends), 1) > most:
+            best, most = (start, max(ends.values(), default=end)), max(len(ends), 1)
     return best
 
 

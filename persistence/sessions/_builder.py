@@ -59,7 +59,7 @@ _HEAD, _TAIL = 40, 300
 
 
 @attrs.frozen(kw_only=True)
-class Returned:
+class LoggedResult:
     """The result of a tool call, as an importer reads it."""
 
     parts: tuple[Part, ...] = ()
@@ -123,7 +123,7 @@ class LoggedCall:
 
 
 @attrs.define(eq=False)
-class Stretch:
+class LogStretch:
     """A response, the results of its calls even if they were logged later, and everything else until the next
     response."""
 
@@ -159,16 +159,16 @@ class Stretch:
         logged = self._calls[call_id] = LoggedCall(block)
         return logged
 
-    def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
+    def answer(self, call_id: CallId, result: LoggedResult, at: float) -> None:
         """Add the result of one of its calls."""
         logged = self._calls[call_id]
         block = ToolResult(
             id=NEW,
             turn=self.turn,
             call_id=call_id,
-            parts=returned.parts,
-            is_error=returned.is_error,
-            envelope=returned.envelope(logged.call, logged.at, at),
+            parts=result.parts,
+            is_error=result.is_error,
+            envelope=result.envelope(logged.call, logged.at, at),
         )
         # The result is moved to its call, so its time must not be later than the next response.
         at = max(min(at, self.until), self.at)
@@ -334,14 +334,14 @@ class Builder:
     aside: dict[str, UsageRecorded] = attrs.field(factory=dict[str, UsageRecorded], init=False)
     """By the id of the response."""
     notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
-    _stretches: list[Stretch] = attrs.field(init=False)
-    _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
-        factory=Pairing[Stretch, tuple[Returned, float]], init=False
+    _stretches: list[LogStretch] = attrs.field(init=False)
+    _pairing: Pairing[LogStretch, tuple[LoggedResult, float]] = attrs.field(
+        factory=Pairing[LogStretch, tuple[LoggedResult, float]], init=False
     )
     _calls: list[LoggedCall] = attrs.field(factory=list[LoggedCall], init=False)
     """Calls in the current line; they get its time in `tick`."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    _responses: dict[str, LogStretch] = attrs.field(factory=dict[str, LogStretch], init=False)
     """By the log's ids."""
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _turns: int = attrs.field(default=0, init=False)
@@ -349,10 +349,10 @@ class Builder:
     """Whether the current turn has neither a prompt nor a response yet."""
 
     def __attrs_post_init__(self) -> None:
-        self._stretches = [Stretch(id="", turn=self._turn, at=0.0)]
+        self._stretches = [LogStretch(id="", turn=self._turn, at=0.0)]
 
     @property
-    def latest(self) -> Stretch:
+    def latest(self) -> LogStretch:
         """The latest response; before the first, an empty one."""
         return self._stretches[-1]
 
@@ -427,46 +427,46 @@ class Builder:
             )
             self._arrive((*header, *messages))
 
-    def respond(self, response_id: str = "") -> Stretch:
+    def respond(self, response_id: str = "") -> LogStretch:
         """Begin a model response, at the time of the last line before it."""
         if not self._turn:
             self._arrive(self._next_turn())
         self._fresh = False
         self.latest.until = self.clock
         response_id = unused(response_id or f"r{len(self._stretches)}", self._response_ids)
-        self._stretches.append(Stretch(id=response_id, turn=self._turn, at=self.clock))
+        self._stretches.append(LogStretch(id=response_id, turn=self._turn, at=self.clock))
         return self.latest
 
-    def response(self, raw_id: str) -> Stretch:
+    def response(self, raw_id: str) -> LogStretch:
         """The response with this id, which the log may have in pieces; it begins if it is new, or has no id."""
         response = self._responses.get(raw_id) if raw_id else None
         if response is None:
             response = self._responses[raw_id] = self.respond(raw_id)
         return response
 
-    def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
+    def call(self, response: LogStretch, raw_id: str, name: str, tool_input: Json) -> None:
         """Add a tool call to the response."""
         call_id, early = self._pairing.call(response, raw_id)
         self._calls.append(response.call(call_id, name, tool_input))
         if early:
             response.answer(call_id, *early)
 
-    def result(self, raw_id: str, returned: Returned, at: float | None) -> None:
+    def result(self, raw_id: str, result: LoggedResult, at: float | None) -> None:
         """Add the result of a tool call."""
         self.tick(at)
         try:
-            owner = self._pairing.answer(raw_id, (returned, self.clock))
+            owner = self._pairing.answer(raw_id, (result, self.clock))
         except KeyError:
-            self.skip(returned.line, f"second result of call {raw_id!r}, skipped")
+            self.skip(result.line, f"second result of call {raw_id!r}, skipped")
             return
         if owner:
             response, call_id = owner
-            response.answer(call_id, returned, self.clock)
+            response.answer(call_id, result, self.clock)
 
     def build(self) -> Session:
         """The session, with numbered blocks and times that never decrease."""
-        for raw_id, (returned, _) in self._pairing.early.items():
-            self.skip(returned.line, f"result without a call ({raw_id!r}), skipped")
+        for raw_id, (result, _) in self._pairing.early.items():
+            self.skip(result.line, f"result without a call ({raw_id!r}), skipped")
         items = [item for stretch in self._stretches for item in stretch.items()]
         model = next((i.model for i in items if isinstance(i, Responded) and i.model), self.model)
         broken = (s.usage for s in self._stretches if s.usage and not s.is_call)

@@ -23,8 +23,8 @@ from blocks.formats import (
     string,
     tier_of,
 )
-from persistence.sessions._builder import Builder, Stretch
-from persistence.sessions._messages import add_results, add_said
+from persistence.sessions._builder import Builder, LogStretch
+from persistence.sessions._messages import add_content, add_results
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -84,8 +84,8 @@ def _content(line: Json, role: str) -> list[Content]:
 @attrs.define
 class _Reader:
     builder: Builder
-    _named: str = attrs.field(default="", init=False)
-    _titled: str = attrs.field(default="", init=False)
+    _user_title: str = attrs.field(default="", init=False)
+    _agent_title: str = attrs.field(default="", init=False)
 
     def about(self, line: Json) -> None:
         """Note what the line says of the session: the user's title takes precedence over the agent's own."""
@@ -94,14 +94,14 @@ class _Reader:
         builder.folder = builder.folder or string(line.get("cwd"))
         match line.get("type"):
             case "custom-title":
-                self._named = string(line.get("customTitle"))
+                self._user_title = string(line.get("customTitle"))
             case "ai-title":
-                self._titled = string(line.get("aiTitle")) or self._titled
+                self._agent_title = string(line.get("aiTitle")) or self._agent_title
             case "summary":
-                self._titled = self._titled or string(line.get("summary"))
+                self._agent_title = self._agent_title or string(line.get("summary"))
             case _:
                 return
-        builder.title = self._named or self._titled
+        builder.title = self._user_title or self._agent_title
 
     def user(self, number: int, line: Json) -> None:
         if line.get("isCompactSummary"):
@@ -121,7 +121,7 @@ class _Reader:
         if message.get("model") == "<synthetic>" or line.get("isApiErrorMessage"):
             return  # a message of Claude Code itself, not of the model
         response = self.builder.response(string(message.get("id")) or string(line.get("uuid")))
-        add_said(self.builder, response, _content(line, "assistant"))
+        add_content(self.builder, response, _content(line, "assistant"))
         response.model = response.model or string(message.get("model"))
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))
@@ -129,9 +129,9 @@ class _Reader:
     def aside(self, message: Json, at: float | None) -> None:
         """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
         name, model = string(message.get("id")), string(message.get("model"))
-        response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
-        if used := _usage(response, obj(message.get("usage"))):
-            self.builder.aside[name] = replace(used, at=at or 0.0)
+        response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        if usage := _usage(response, obj(message.get("usage"))):
+            self.builder.aside[name] = replace(usage, at=at or 0.0)
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""
@@ -171,7 +171,7 @@ def _instruction(attachment: Json) -> str:
             return "\n".join((heading, *lines)) if lines else ""
 
 
-def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:
+def _usage(response: LogStretch, usage: dict[str, Any]) -> UsageRecorded | None:
     """The usage in a line of a response. Each line repeats it, and only the output grows while the response streams."""
     if not usage:
         return None

@@ -23,7 +23,7 @@ from blocks.formats import (
     parts_of,
     string,
 )
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
 
@@ -67,7 +67,7 @@ CODEX = Importer(NAME, _looks, _read)
 class _Reader:
     builder: Builder
     model: str = attrs.field(default="", init=False)
-    _open: Stretch | None = attrs.field(default=None, init=False)
+    _open: LogStretch | None = attrs.field(default=None, init=False)
     """The current response, to which items are added."""
     _thoughts: list[Json] = attrs.field(factory=list[Json], init=False)
     """Reasoning for the next response."""
@@ -109,11 +109,11 @@ class _Reader:
             case ModelText(text=text):
                 self._response().say(text)
                 self.builder.tick(at)
-            case Call(call_id=call_id, name=name, input=asked):
-                self.builder.call(self._response(), call_id, name, asked)
+            case Call(call_id=call_id, name=name, input=arguments):
+                self.builder.call(self._response(), call_id, name, arguments)
                 self.builder.tick(at)
             case Result(call_id=call_id, parts=parts):
-                self.builder.result(call_id, _returned(parts, number), at)
+                self.builder.result(call_id, _result(parts, number), at)
                 self._close()
             case _:
                 pass  # searches of the provider, which kept calls and results
@@ -129,7 +129,7 @@ class _Reader:
             case _:
                 pass  # only for display
 
-    def _response(self) -> Stretch:
+    def _response(self) -> LogStretch:
         if self._open is None:
             self._open = self.builder.respond()
             self._open.model = self.model
@@ -150,21 +150,21 @@ class _Reader:
         if total == self._total or not count(last.get("input_tokens")):
             return
         self._total = total
-        latest, used = self.builder.latest, _usage(self.builder.latest, last)
+        latest, usage = self.builder.latest, _usage(self.builder.latest, last)
         if latest.usage or not latest.id:  # its response is not by itself in the log
             model = latest.model or self.model
             name = f"{len(self.builder.aside)}"
             self.builder.aside[name] = replace(
-                latest.usage or used, model=model, at=self.builder.clock
+                latest.usage or usage, model=model, at=self.builder.clock
             )
-        latest.usage = used if latest.id else None
+        latest.usage = usage if latest.id else None
 
 
-def _returned(parts: tuple[Part, ...], line: int) -> Returned:
+def _result(parts: tuple[Part, ...], line: int) -> LoggedResult:
     match = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
-    return Returned(parts=parts, exit_code=int(match[1]) if match else None, line=line)
+    return LoggedResult(parts=parts, exit_code=int(match[1]) if match else None, line=line)
 
 
-def _usage(response: Stretch, usage: Json) -> UsageRecorded:
+def _usage(response: LogStretch, usage: Json) -> UsageRecorded:
     fields = ("input_tokens", "cached_input_tokens", "output_tokens")
     return response.spent(*(count(usage.get(field)) for field in fields))

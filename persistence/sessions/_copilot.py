@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import attrs
 
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned
+from persistence.sessions._builder import Builder, LoggedResult
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -108,14 +108,14 @@ class _Reader:
                 self._at_work = bool(requests)
                 self.builder.tick(at)
             case "tool.execution_complete":
-                returned = _returned(data, number)
-                self.builder.result(string(data.get("toolCallId")), returned, at)
+                result = _result(data, number)
+                self.builder.result(string(data.get("toolCallId")), result, at)
             case "abort":
                 self._at_work = False
             case _:
                 pass  # hooks, beginnings, ends, and events only for display
 
 
-def _returned(data: Json, line: int) -> Returned:
+def _result(data: Json, line: int) -> LoggedResult:
     content = obj(data.get("result")).get("content", obj(data.get("error")).get("message"))
-    return Returned(parts=parts_of(content), is_error=data.get("success") is False, line=line)
+    return LoggedResult(parts=parts_of(content), is_error=data.get("success") is False, line=line)

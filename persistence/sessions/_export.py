@@ -21,7 +21,7 @@ from blocks import (
     encode_event,
 )
 from blocks.formats import string
-from persistence.sessions._builder import Stretch, clocked
+from persistence.sessions._builder import LogStretch, clocked
 from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import BYTES_MAX, Importer, Source, opened
 
@@ -107,7 +107,7 @@ FOLDLINE = Importer(NAME, _looks, _read_session)
 
 @attrs.define
 class _Reader:
-    stretches: list[Stretch] = attrs.field(init=False)
+    stretches: list[LogStretch] = attrs.field(init=False)
     window: int = attrs.field(default=0, init=False)
     aside: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
     _clock: float = attrs.field(default=0.0, init=False)
@@ -115,7 +115,7 @@ class _Reader:
     """Whether the last block was the model's, of a response without an id."""
 
     def __attrs_post_init__(self) -> None:
-        self.stretches = [Stretch(id="", turn=TurnId(""), at=0.0)]
+        self.stretches = [LogStretch(id="", turn=TurnId(""), at=0.0)]
 
     def event(self, data: bytes) -> None:
         event = decode_event(data)
@@ -136,11 +136,11 @@ class _Reader:
             self._use(event)
         self._clock = max(self._clock, event.at)
 
-    def _response(self, response_id: str, turn: TurnId) -> Stretch:
+    def _response(self, response_id: str, turn: TurnId) -> LogStretch:
         for stretch in reversed(self.stretches):
             if stretch.id == response_id:
                 return stretch
-        self.stretches.append(Stretch(id=response_id, turn=turn, at=self._clock))
+        self.stretches.append(LogStretch(id=response_id, turn=turn, at=self._clock))
         return self.stretches[-1]
 
     def _use(self, usage: UsageRecorded) -> None:
@@ -148,6 +148,6 @@ class _Reader:
         if usage.aside:
             self.aside.append(usage)
             return
-        used = next((s for s in self.stretches if s.id and s.id == usage.response), None)
-        stretch = used or self.stretches[-1]
+        own = (s for s in self.stretches if s.id and s.id == usage.response)
+        stretch = next(own, self.stretches[-1])
         stretch.usage, stretch.model = usage, usage.model

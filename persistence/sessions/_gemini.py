@@ -9,7 +9,7 @@ from typing import Any
 
 from blocks import TextPart, UsageRecorded, text_of_parts
 from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._messages import add_results
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
@@ -77,9 +77,9 @@ def _hear(
     for read in messages_in({"role": "user", "parts": missing}, "gemini"):
         add_results(builder, read.content, number, at)
     # What else is not text was read by a tool.
-    said = [TextPart(text=text) for part in parts if (text := string(part.get("text"))).strip()]
-    if said:
-        builder.user(said, at, "steer")
+    texts = [TextPart(text=text) for part in parts if (text := string(part.get("text"))).strip()]
+    if texts:
+        builder.user(texts, at, "steer")
 
 
 def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:
@@ -95,18 +95,18 @@ def _respond(builder: Builder, number: int, message: Json, at: float | None) -> 
     for call in calls:
         if objs(call.get("result")):
             when = seconds(call.get("timestamp"))
-            builder.result(string(call.get("id")), _returned(call, number), when)
+            builder.result(string(call.get("id")), _result(call, number), when)
 
 
-def _returned(call: Json, line: int) -> Returned:
+def _result(call: Json, line: int) -> LoggedResult:
     contents = messages_in({"role": "user", "parts": objs(call.get("result"))}, "gemini")
     results = [c for message in contents for c in message.content if isinstance(c, Result)]
     parts = tuple(part for result in results for part in result.parts)
     is_error = call.get("status") == "error" or any(result.is_error for result in results)
-    return Returned(parts=parts, is_error=is_error, line=line)
+    return LoggedResult(parts=parts, is_error=is_error, line=line)
 
 
-def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
+def _usage(response: LogStretch, tokens: Json) -> UsageRecorded | None:
     """The usage; None if the log has only zeros, because it was unknown. The input includes cached tokens."""
     prompt = count(tokens.get("input"))
     if not prompt:

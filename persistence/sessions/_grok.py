@@ -4,7 +4,7 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned
+from persistence.sessions._builder import Builder, LoggedResult
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source
 
@@ -66,7 +66,7 @@ class _Reader:
                         response, string(call.get("id")), string(call.get("name")), arguments
                     )
             case "tool_result":
-                returned = Returned(parts=parts, line=number)
-                self.builder.result(string(line.get("tool_call_id")), returned, None)
+                result = LoggedResult(parts=parts, line=number)
+                self.builder.result(string(line.get("tool_call_id")), result, None)
             case _:
                 pass  # searches that the provider ran

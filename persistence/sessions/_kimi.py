@@ -3,7 +3,7 @@
 import attrs
 
 from blocks.formats import Json, obj, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
 
@@ -42,7 +42,7 @@ class _Reader:
     _ids: dict[str, str]
     """The provider's id of the response of each step, which the log has only at the end of the step."""
     _model: str = attrs.field(default="", init=False)
-    _steps: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    _steps: dict[str, LogStretch] = attrs.field(factory=dict[str, LogStretch], init=False)
     _at_work: bool = attrs.field(default=False, init=False)
     """Whether the last step called tools, so that a user's message now is a steer."""
 
@@ -71,8 +71,8 @@ class _Reader:
                 name = string(origin.get("variant")) or string(origin.get("kind"))
                 self.builder.attach(parts, at, name or "context")
             case "tool":
-                returned = Returned(parts=parts, line=number)
-                self.builder.result(string(message.get("toolCallId")), returned, at)
+                result = LoggedResult(parts=parts, line=number)
+                self.builder.result(string(message.get("toolCallId")), result, at)
             case _:
                 pass
 
@@ -95,8 +95,8 @@ class _Reader:
                 self.builder.call(self._step(event), call_id, name, arguments)
                 self.builder.tick(at)
             case "tool.result":
-                returned = _returned(obj(event.get("result")), number)
-                self.builder.result(string(event.get("toolCallId")), returned, at)
+                result = _result(obj(event.get("result")), number)
+                self.builder.result(string(event.get("toolCallId")), result, at)
             case "step.end":
                 self._at_work = event.get("finishReason") == "tool_use"
                 if response := self._steps.get(string(event.get("uuid"))):
@@ -104,7 +104,7 @@ class _Reader:
             case _:
                 pass
 
-    def _step(self, event: Json) -> Stretch:
+    def _step(self, event: Json) -> LogStretch:
         step = string(event.get("stepUuid"))
         if step not in self._steps:
             response = self.builder.respond(self._ids.get(step, ""))
@@ -113,6 +113,6 @@ class _Reader:
         return self._steps[step]
 
 
-def _returned(result: Json, line: int) -> Returned:
+def _result(result: Json, line: int) -> LoggedResult:
     parts = parts_of(result.get("output"))
-    return Returned(parts=parts, is_error=result.get("isError") is True, line=line)
+    return LoggedResult(parts=parts, is_error=result.get("isError") is True, line=line)

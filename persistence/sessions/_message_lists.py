@@ -18,7 +18,7 @@ from blocks.formats import (
     parts_of,
     string,
 )
-from persistence.sessions._builder import Builder, Returned
+from persistence.sessions._builder import Builder, LoggedResult
 from persistence.sessions._messages import (
     add_chat_message,
     add_chat_response,
@@ -245,7 +245,7 @@ def _read_swe_agent(source: Source) -> Session:
                 add_chat_response(builder, builder.respond(), message)
             case "tool":
                 ids = items(message.get("tool_call_ids")) or [message.get("tool_call_id")]
-                builder.result(string(ids[0]), Returned(parts=parts), None)
+                builder.result(string(ids[0]), LoggedResult(parts=parts), None)
             case _:
                 pass
     return builder.build()
@@ -298,8 +298,8 @@ def _read_mini(source: Source) -> Session:
                 add_chat_response(builder, response, message)
                 builder.tick(at)
             case "tool":
-                returned = Returned(parts=parts, exit_code=extra.get("returncode"))
-                builder.result(string(message.get("tool_call_id")), returned, at)
+                result = LoggedResult(parts=parts, exit_code=extra.get("returncode"))
+                builder.result(string(message.get("tool_call_id")), result, at)
             case _:
                 pass  # `exit`: the end of the run, which no model saw
     return builder.build()

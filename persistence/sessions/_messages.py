@@ -22,7 +22,7 @@ from blocks.formats import (
     tier_of,
     usage_in,
 )
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._source import seconds
 
 # Any provider's.
@@ -33,7 +33,7 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
     parts = parts_in(message.content)
     match message.role:
         case "assistant":
-            add_said(builder, builder.respond(message.id), message.content)
+            add_content(builder, builder.respond(message.id), message.content)
             builder.tick(at)
         case "system" if not builder.started:
             builder.system = "\n\n".join(filter(None, (builder.system, text_of_parts(parts))))
@@ -49,17 +49,17 @@ def add_history(
     builder: Builder, history: Iterable[Message], number: int, at: float | None
 ) -> None:
     """Add consecutive messages; messages of the model with nothing between them are one response."""
-    response: Stretch | None = None
+    response: LogStretch | None = None
     for message in history:
         if message.role != "assistant":
             response = None
             add_message(builder, message, number, at)
             continue
         response = response or builder.respond(message.id)
-        add_said(builder, response, message.content)
+        add_content(builder, response, message.content)
 
 
-def add_said(builder: Builder, response: Stretch, content: Iterable[Content]) -> None:
+def add_content(builder: Builder, response: LogStretch, content: Iterable[Content]) -> None:
     """Add the content of a model's message, except that of server tools and of unknown kinds."""
     for piece in content:
         match piece:
@@ -79,8 +79,8 @@ def add_results(
     """Add the results of tools in a message; return whether there are any."""
     results = [piece for piece in content if isinstance(piece, Result)]
     for result in results:
-        returned = Returned(parts=result.parts, is_error=result.is_error, line=number)
-        builder.result(result.call_id, returned, at)
+        logged = LoggedResult(parts=result.parts, is_error=result.is_error, line=number)
+        builder.result(result.call_id, logged, at)
     return bool(results)
 
 
@@ -119,14 +119,14 @@ def add_chat_message(builder: Builder, number: int, message: Json) -> None:
                 add_message(builder, replace(read, title=string(message["role"])), number, at)
 
 
-def add_chat_response(builder: Builder, response: Stretch, message: Json) -> None:
+def add_chat_response(builder: Builder, response: LogStretch, message: Json) -> None:
     """Add text and tool calls of an assistant message; its reasoning is left out, because it is never sent back."""
     for read in messages_in({**message, "role": "assistant"}, "openai.chat"):
         response.say("\n".join(c.text for c in read.content if isinstance(c, ModelText)))
-        add_said(builder, response, (c for c in read.content if isinstance(c, Call)))
+        add_content(builder, response, (c for c in read.content if isinstance(c, Call)))
 
 
-def chat_usage(response: Stretch, completion: Json) -> UsageRecorded | None:
+def chat_usage(response: LogStretch, completion: Json) -> UsageRecorded | None:
     """The usage that the completion reports; None: not reported."""
     usage = obj(completion.get("usage"))
     reported, tier = usage_in(usage), tier_of(usage, completion)

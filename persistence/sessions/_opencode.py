@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import attrs
 
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
 
@@ -83,9 +83,9 @@ def _created(entry: Json) -> float:
 @attrs.define
 class _Reader:
     builder: Builder
-    _open: Stretch | None = attrs.field(default=None, init=False)
+    _open: LogStretch | None = attrs.field(default=None, init=False)
     """The current response, to which parts are added."""
-    _unpaid: Stretch | None = attrs.field(default=None, init=False)
+    _unpaid: LogStretch | None = attrs.field(default=None, init=False)
     """The latest response of the message, until its usage is known."""
     _ended: float = attrs.field(default=0.0, init=False)
     """When a tool of the current response ended; parts that begin later belong to the next response."""
@@ -141,12 +141,12 @@ class _Reader:
         self.builder.tick(seconds(times.get("start")))
         if state.get("status") in ("completed", "error"):
             ended = seconds(times.get("end"))
-            self.builder.result(call_id, _returned(state), ended)
+            self.builder.result(call_id, _result(state), ended)
             self._ended = max(self._ended, ended or 0.0)
 
-    def _response(self, info: Json, times: Json) -> Stretch:
-        begun = seconds(times.get("start")) or 0.0
-        if self._open is None or (self._ended and begun > self._ended):
+    def _response(self, info: Json, times: Json) -> LogStretch:
+        began = seconds(times.get("start")) or 0.0
+        if self._open is None or (self._ended and began > self._ended):
             self._open, self._ended = self.builder.respond(string(info.get("id"))), 0.0
             self._open.model = _model(info)
             self._unpaid = self._open
@@ -172,9 +172,9 @@ def _typed(part: Json) -> Json:
     return {**part, "media_type": part.get("mime")}
 
 
-def _returned(state: Json) -> Returned:
+def _result(state: Json) -> LoggedResult:
     is_error = state.get("status") == "error"
-    return Returned(
+    return LoggedResult(
         parts=parts_of(state.get("error" if is_error else "output")),
         is_error=is_error,
         exit_code=obj(state.get("metadata")).get("exit"),

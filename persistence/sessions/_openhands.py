@@ -8,7 +8,7 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, items, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned
+from persistence.sessions._builder import Builder, LoggedResult
 from persistence.sessions._messages import chat_usage, definitions
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
@@ -113,12 +113,12 @@ class _Reader:
         if kind == "agent_state_changed":
             return
         extras = obj(event.get("extras"))
-        returned = Returned(
+        result = LoggedResult(
             parts=parts_of(event.get("content")),
             is_error=kind == "error",
             exit_code=obj(extras.get("metadata")).get("exit_code", extras.get("exit_code")),
         )
-        self.builder.result(key, returned, at)
+        self.builder.result(key, result, at)
 
 
 def _key(event_id: Any) -> str:
@@ -184,13 +184,13 @@ def _add_event(builder: Builder, number: int, event: Json) -> None:
         case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
             observation = obj(event.get("observation"))
             content = observation.get("content", event.get("error", event.get("rejection_reason")))
-            returned = Returned(
+            result = LoggedResult(
                 parts=parts_of(content),
                 is_error=observation.get("is_error") is True
                 or event.get("kind") != "ObservationEvent",
                 exit_code=observation.get("exit_code"),
                 line=number,
             )
-            builder.result(string(event.get("tool_call_id")), returned, at)
+            builder.result(string(event.get("tool_call_id")), result, at)
         case _:
             pass  # states and statistics

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from blocks import TurnId
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, LoggedResult, LogStretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, path_to, seconds
 
@@ -99,7 +99,7 @@ class _Reader:
         """Keep the usage of a response on another branch: it was paid for, too."""
         message, name = obj(entry.get("message")), f"line {number}"
         model = string(message.get("model"))
-        response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
         response.use(obj(message.get("usage")), _USAGE)
         if message.get("role") == "assistant" and response.usage:
             at = seconds(entry.get("timestamp")) or 0.0
@@ -118,8 +118,8 @@ class _Reader:
                 self.builder.tick(at)
             case "toolResult":
                 is_error = message.get("isError") is True
-                returned = Returned(parts=parts, is_error=is_error, line=number)
-                self.builder.result(string(message.get("toolCallId")), returned, at)
+                result = LoggedResult(parts=parts, is_error=is_error, line=number)
+                self.builder.result(string(message.get("toolCallId")), result, at)
             case _:
                 pass
 

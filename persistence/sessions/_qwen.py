@@ -12,8 +12,8 @@ from blocks.formats import (
     parts_in,
     string,
 )
-from persistence.sessions._builder import Builder, Returned
-from persistence.sessions._messages import add_said
+from persistence.sessions._builder import Builder, LoggedResult
+from persistence.sessions._messages import add_content
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, path_to, seconds
 
@@ -70,17 +70,17 @@ def _add(builder: Builder, number: int, record: Json) -> None:
         case "assistant":
             response = builder.response(string(record.get("uuid")))
             response.model = response.model or string(record.get("model"))
-            add_said(builder, response, _content(record, "model"))
-            if used := gemini_usage_in(obj(record.get("usageMetadata"))):
-                response.usage = replace(used, model=response.model, response=response.id)
+            add_content(builder, response, _content(record, "model"))
+            if usage := gemini_usage_in(obj(record.get("usageMetadata"))):
+                response.usage = replace(usage, model=response.model, response=response.id)
             builder.tick(at)
         case "tool_result":
             call = obj(record.get("toolCallResult"))
             for result in _content(record, "user"):
                 if isinstance(result, Result):
                     is_error = result.is_error or call.get("status") == "error"
-                    returned = Returned(parts=result.parts, is_error=is_error, line=number)
-                    builder.result(result.call_id or string(call.get("callId")), returned, at)
+                    logged = LoggedResult(parts=result.parts, is_error=is_error, line=number)
+                    builder.result(result.call_id or string(call.get("callId")), logged, at)
         case _:
             pass  # titles, rewinds, compressions: the session keeps the whole history
 

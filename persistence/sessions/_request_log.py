@@ -35,7 +35,7 @@ from blocks.formats import (
     string,
 )
 from persistence.sessions._builder import Builder
-from persistence.sessions._messages import add_history, add_said, definitions
+from persistence.sessions._messages import add_content, add_history, definitions
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -131,42 +131,42 @@ _COMPARED: Final = 64
 
 
 @attrs.define(eq=False)
-class Step:
+class RequestStep:
     """A request and its place in a conversation."""
 
     exchange: Exchange
     root: str
     """A hash of the user's first text."""
-    before: "Step | None" = None
+    before: "RequestStep | None" = None
     """The step whose answer this request continues; None: it begins a conversation."""
     new: Sequence[Json] = ()
     """The messages of this request that were neither in an earlier request nor an answer."""
     calls: int = attrs.field(init=False)
     """The number of answers in the conversation up to this step."""
-    after: "list[Step]" = attrs.field(factory=list["Step"], init=False)
+    after: "list[RequestStep]" = attrs.field(factory=list["RequestStep"], init=False)
 
     def __attrs_post_init__(self) -> None:
         self.calls = (self.before.calls if self.before else 0) + bool(self.exchange.answer)
 
     @property
-    def path(self) -> "list[Step]":
+    def path(self) -> "list[RequestStep]":
         """The steps of the conversation up to this one."""
-        steps: list[Step] = []
-        step: Step | None = self
+        steps: list[RequestStep] = []
+        step: RequestStep | None = self
         while step is not None:
             steps.append(step)
             step = step.before
         return steps[::-1]
 
 
-def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]]:
+def conversations(exchanges: Iterable[Exchange]) -> tuple[list[RequestStep], list[RequestStep]]:
     """The last steps of all conversations, those with the most answers first; and asides: requests whose answer no
     later request continues, in a conversation that goes on."""
     lineage = _Lineage()
     for exchange in exchanges:
         lineage.add(exchange)
-    last_steps: list[Step] = []
-    asides: list[Step] = []
+    last_steps: list[RequestStep] = []
+    asides: list[RequestStep] = []
     for siblings in lineage.siblings.values():
         has_grown = any(step.after for step in siblings)
         for step in siblings:
@@ -176,24 +176,24 @@ def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]
     return sorted(last_steps, key=lambda step: -step.calls), asides
 
 
-_Table: TypeAlias = dict[Any, list[Step]]
+_Table: TypeAlias = dict[Any, list[RequestStep]]
 
 
 @attrs.define
 class _Lineage:
-    siblings: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    siblings: _Table = attrs.field(factory=dict[Any, list[RequestStep]], init=False)
     """Steps by the step that they continue; for those that begin a conversation, by root and number of messages."""
-    _answers: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    _answers: _Table = attrs.field(factory=dict[Any, list[RequestStep]], init=False)
     """Steps by their root and a part of their answer."""
-    _lengths: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    _lengths: _Table = attrs.field(factory=dict[Any, list[RequestStep]], init=False)
     """Steps by their root and the number of their messages."""
-    _ids: dict[str, Step] = attrs.field(factory=dict[str, Step], init=False)
+    _ids: dict[str, RequestStep] = attrs.field(factory=dict[str, RequestStep], init=False)
 
     def add(self, exchange: Exchange) -> None:
         """Add the next request of the log."""
         root = _root(exchange)
         before, length = self._before(exchange, root)
-        step = Step(exchange, root, before, exchange.talk[length:])
+        step = RequestStep(exchange, root, before, exchange.talk[length:])
         size = root, len(exchange.talk)
         self.siblings.setdefault(before or size, []).append(step)
         self._lengths.setdefault(size, []).append(step)
@@ -205,7 +205,7 @@ class _Lineage:
                 for whose in (root, ""):
                     self._answers.setdefault((whose, *key), []).append(step)
 
-    def _before(self, exchange: Exchange, root: str) -> tuple[Step | None, int]:
+    def _before(self, exchange: Exchange, root: str) -> tuple[RequestStep | None, int]:
         """The step whose answer a request continues, and how many of its messages were known then; (None, 0) if
         none."""
         talk, name = exchange.talk, exchange.format
@@ -225,7 +225,7 @@ class _Lineage:
                 return step, place + 1 if step.exchange.answer else first
         return None, 0
 
-    def _answered(self, content: Sequence[Content], root: str, length: int) -> Step | None:
+    def _answered(self, content: Sequence[Content], root: str, length: int) -> RequestStep | None:
         """The latest step with this answer, if possible one whose request had `length` messages."""
         keys = list(_keys(content))
         calls = [key for key in keys if key[0] == "call"]
@@ -239,7 +239,7 @@ class _Lineage:
                 return (exact or latest)[-1]
         return None
 
-    def _edited(self, exchange: Exchange, root: str, length: int) -> Step | None:
+    def _edited(self, exchange: Exchange, root: str, length: int) -> RequestStep | None:
         """The latest step with the same messages before its answer: the client edited the answer, or the log lacks
         it."""
         if not length:
@@ -332,7 +332,7 @@ def _read_log(source: Source) -> Session:
 REQUEST_LOG = Importer(NAME, _looks, _read_log)
 
 
-def _add(builder: Builder, step: Step) -> None:
+def _add(builder: Builder, step: RequestStep) -> None:
     exchange = step.exchange
     builder.tick(exchange.began)
     messages = (message for item in step.new for message in messages_in(item, exchange.format))
@@ -343,9 +343,9 @@ def _add(builder: Builder, step: Step) -> None:
         return
     response = builder.respond(answer.id)
     response.model = answer.model or string(exchange.body.get("model"))
-    if used := answer.usage:
-        response.usage = replace(used, model=response.model, response=response.id)
-    add_said(builder, response, answer.complete)
+    if usage := answer.usage:
+        response.usage = replace(usage, model=response.model, response=response.id)
+    add_content(builder, response, answer.complete)
     builder.tick(exchange.ended)
 
 

@@ -71,11 +71,11 @@ class LostError(PassingError):
 class Connection(Protocol):
     """A borrowed connection."""
 
-    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        """All rows of the result; each `?` is a value of `given`."""
+    def rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        """All rows of the result; each `?` is one of `values`."""
         ...
 
-    def run(self, statement: str, given: Sequence[object] = ()) -> int:
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
         """Run a statement; return the number of changed rows."""
         ...
 
@@ -295,8 +295,8 @@ def count(database: Database, connection: Connection, timeline: str, change: int
 
 def format_problems(connection: Connection) -> Sequence[str]:
     """Problems of the table `foldline` in an open database."""
-    found = connection.rows(FORMAT)
-    return [] if len(found) == 1 else [f"table foldline has {len(found)} rows, and should have 1"]
+    rows = connection.rows(FORMAT)
+    return [] if len(rows) == 1 else [f"table foldline has {len(rows)} rows, and should have 1"]
 
 
 def _format_of(connection: Connection, name: str, ours: int) -> tuple[int, str]:

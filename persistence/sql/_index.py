@@ -120,8 +120,8 @@ class SQLIndex:
             query = query.replace(f"{{{name}}}", getattr(dialect, name))
         return self._turns(query, [timeline, after, last])
 
-    def _turns(self, query: str, given: Sequence[object]) -> Iterator[TurnChange]:
-        for seq, turn, is_result in self._ask(query, given):
+    def _turns(self, query: str, values: Sequence[object]) -> Iterator[TurnChange]:
+        for seq, turn, is_result in self._ask(query, values):
             name, *_ = msgspec.json.decode(turn)
             yield TurnChange(seq, TurnId("" if name is None else str(name)), bool(is_result))
 
@@ -130,10 +130,10 @@ class SQLIndex:
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         """The events that meet all conditions, of all timelines or of one, from there on after version `after`."""
         condition = " AND ".join(each for each, _ in conditions)
-        given = [value for _, values in conditions for value in values]
+        parameters = [value for _, values in conditions for value in values]
         statement = (OF_ONE if timeline else OF_ALL).replace("{condition}", condition)
         place, limit = (timeline or "", after), ROWS
-        while rows := [*self._ask(statement, [*place, *given, limit])]:
+        while rows := [*self._ask(statement, [*place, *parameters, limit])]:
             for name, version, payload in rows:
                 place = name, version
                 try:

@@ -28,17 +28,17 @@ from blocks import (
 from persistence._log import (
     ArchivedRange,
     Head,
-    Kept,
     LinkedRow,
     Mark,
     Removed,
+    Rest,
     StoredEvent,
     Walk,
     chain_at,
     chain_start,
     chain_step,
     checked_fork,
-    checked_kept_fork,
+    checked_fork_window,
     checked_marks,
     checked_rewrite,
     checked_trim,
@@ -84,7 +84,7 @@ class HeldTimeline(Protocol):
         ...
 
     @property
-    def kept(self) -> Kept:
+    def rest(self) -> Rest:
         """Which part was left before the change."""
         ...
 
@@ -100,11 +100,11 @@ class HeldTimeline(Protocol):
         """The chain after a version that was not forgotten."""
         ...
 
-    def trim(self, before: int, left: Kept) -> tuple[int, int]:
-        """Remove the rows older than version `before`, so that `left` is left; return their number and bytes."""
+    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
+        """Remove the rows older than version `before`, so that `rest` is left; return their number and bytes."""
         ...
 
-    def rewrite(self, left: Kept, events: Mapping[int, StoredEvent]) -> None:
+    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
         """Replace the payloads of these versions that are in rows."""
         ...
 
@@ -112,7 +112,7 @@ class HeldTimeline(Protocol):
         """Remove all rows; return the number of events and their bytes."""
         ...
 
-    def all_kept(self) -> Iterable[Kept]:
+    def all_rests(self) -> Iterable[Rest]:
         """Which part is left of each timeline from which events were removed, after the change."""
         ...
 
@@ -122,17 +122,17 @@ def trim(held: HeldTimeline, before: int, archive: "str | PathLike[str] | None" 
     from persistence._archive import write_archive
 
     checked_trim(held.timeline, before, held.head)
-    kept, began_at = held.kept, held.head.created_at
+    old, began_at = held.rest, held.head.created_at
     if archive is None:
-        left = kept.forgetting(before, began_at)
-        if left.forgotten > kept.forgotten:
-            left = attrs.evolve(left, anchor=held.chain(left.forgotten))
-    elif before > kept.first:
-        written = write_archive(archive, held.timeline, _texts(held, kept.removed, before - 1))
-        left = kept.archiving(written, began_at)
+        rest = old.forgetting(before, began_at)
+        if rest.forgotten > old.forgotten:
+            rest = attrs.evolve(rest, anchor=held.chain(rest.forgotten))
+    elif before > old.first:
+        archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
+        rest = old.archiving(archived, began_at)
     else:
         return Removed()
-    events, size = held.trim(before, left)
+    events, size = held.trim(before, rest)
     return Removed(events=events, size=size, unused=_unused(held))
 
 
@@ -142,7 +142,7 @@ def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
 
     new = {version: _replacement(held, version, event) for version, event in events.items()}
     payloads = {version: event.data.decode() for version, event in new.items()}
-    held.rewrite(rewritten(held.kept, held.timeline, payloads), new)
+    held.rewrite(rewritten(held.rest, held.timeline, payloads), new)
     size = sum(len(event.data) for event in new.values())
     return Removed(events=len(new), size=size, unused=_unused(held))
 
@@ -168,7 +168,7 @@ def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str
 def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
     if not 1 <= version <= held.head.version:
         raise MisuseError(f"timeline {held.timeline!r} has no version {version}")
-    held.kept.refuse_forgotten(held.timeline, version)
+    held.rest.refuse_forgotten(held.timeline, version)
     rows = held.rows(version - 1, version)
     if not rows:
         raise damaged(held.timeline, f"event {version} is missing")
@@ -178,7 +178,7 @@ def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
 
 def _unused(held: HeldTimeline) -> tuple[str, ...]:
     """The archive files of the timeline to which no log refers any more."""
-    return unused_archives(held.kept, held.all_kept()) if held.kept.archives else ()
+    return unused_archives(held.rest, held.all_rests()) if held.rest.archives else ()
 
 
 # In a database of several processes.
@@ -222,7 +222,7 @@ Change: TypeAlias = Callable[[HeldTimeline], Removed]
 class Trimmed:
     """Which part of a log is left, and the marks of its archived events."""
 
-    kept: Kept = attrs.field(factory=Kept)
+    rest: Rest = attrs.field(factory=Rest)
     marks: tuple[Mark, ...] = ()
 
 
@@ -239,15 +239,15 @@ def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
     return _read(*rows[0]) if rows else Trimmed()
 
 
-def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
+def all_trimmed(connection: Connection) -> dict[TimelineId, Rest]:
     """Which part is left of each timeline from which events were removed."""
-    return {TimelineId(row[0]): _read(*row[:3]).kept for row in connection.rows(TRIMS)}
+    return {TimelineId(row[0]): _read(*row[:3]).rest for row in connection.rows(TRIMS)}
 
 
 def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
     """Problems: rows whose columns contradict their manifest."""
     for *row, first in connection.rows(TRIMS):
-        due = _read(*row).kept.first
+        due = _read(*row).rest.first
         if first != due:
             what = (
                 f"table trims says that it begins at version {first}, and its manifest says {due}"
@@ -257,30 +257,30 @@ def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
 
 def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
     try:
-        found = msgspec.json.decode(manifest, type=_Manifest)
+        record = msgspec.json.decode(manifest, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(timeline, f"its retention record is invalid ({error})") from error
-    kept = Kept(
-        forgotten=found.forgotten,
-        archives=found.archives,
+    rest = Rest(
+        forgotten=record.forgotten,
+        archives=record.archives,
         began_at=began_at,
-        anchor=found.anchor,
+        anchor=record.anchor,
     )
-    return Trimmed(kept=kept, marks=found.marks)
+    return Trimmed(rest=rest, marks=record.marks)
 
 
 def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:
     connection.run(DROP_TRIM, [timeline])
-    kept = trimmed.kept
-    if kept != Kept():
+    rest = trimmed.rest
+    if rest != Rest():
         manifest = _Manifest(
-            forgotten=kept.forgotten,
-            archives=kept.archives,
+            forgotten=rest.forgotten,
+            archives=rest.archives,
             marks=trimmed.marks,
-            anchor=kept.anchor,
+            anchor=rest.anchor,
         )
-        given = [timeline, kept.first, kept.began_at, msgspec.json.encode(manifest)]
-        connection.run(ADD_TRIM, given)
+        row = [timeline, rest.first, rest.began_at, msgspec.json.encode(manifest)]
+        connection.run(ADD_TRIM, row)
 
 
 def _head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> Head:
@@ -289,8 +289,8 @@ def _head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> 
     if not version:
         return Head()
     marks = (*trimmed.marks, *_marks_before(connection, timeline, VERSION_MAX))
-    began_at = trimmed.kept.began_at
-    if not trimmed.kept.removed:
+    began_at = trimmed.rest.began_at
+    if not trimmed.rest.removed:
         began_at = next((at for (at,) in connection.rows(BEGAN, [timeline, 1])), 0.0)
     return Head(version=version, created_at=began_at, marks=marks)
 
@@ -326,35 +326,35 @@ class LockedTimeline:
         )
 
     @property
-    def kept(self) -> Kept:
-        return self.trimmed.kept
+    def rest(self) -> Rest:
+        return self.trimmed.rest
 
     def rows(self, after: int, last: int) -> Sequence[Row]:
-        return _rows_of(self.connection, self.timeline, self.kept, after, last)
+        return _rows_of(self.connection, self.timeline, self.rest, after, last)
 
     def chain(self, version: int) -> int:
         row = row_of(self.connection, self.timeline)
-        return chain_at(self.timeline, self.kept, version, row) or 0
+        return chain_at(self.timeline, self.rest, version, row) or 0
 
-    def trim(self, before: int, left: Kept) -> tuple[int, int]:
+    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
         connection, timeline = self.connection, self.timeline
         marks = (*self.trimmed.marks, *_marks_before(connection, timeline, before))
-        there = tuple(mark for mark in marks if mark.version > left.forgotten)
-        _put(connection, timeline, Trimmed(kept=left, marks=there))
+        there = tuple(mark for mark in marks if mark.version > rest.forgotten)
+        _put(connection, timeline, Trimmed(rest=rest, marks=there))
         [(events, size)] = connection.rows(SIZE, [timeline, before])
         if events:
-            connection.run(MOVE_MADE, [timeline, self.kept.first, timeline, before])
+            connection.run(MOVE_MADE, [timeline, self.rest.first, timeline, before])
             connection.run(DELETE, [timeline, before])
         return events, int(size)
 
-    def rewrite(self, left: Kept, events: Mapping[int, StoredEvent]) -> None:
-        if left != self.kept:
-            _put(self.connection, self.timeline, attrs.evolve(self.trimmed, kept=left))
+    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
+        if rest != self.rest:
+            _put(self.connection, self.timeline, attrs.evolve(self.trimmed, rest=rest))
         for version, event in events.items():
             for _, old in self.connection.rows(RANGE, [self.timeline, version - 1, version]):
                 change = content_hash(old) ^ content_hash(event.data)
-                given = [event.data, change, change, self.timeline, version]
-                self.connection.run(REPLACE, given)
+                values = [event.data, change, change, self.timeline, version]
+                self.connection.run(REPLACE, values)
 
     def remove(self) -> tuple[int, int]:
         self.connection.run(DROP_HEAD, [self.timeline])  # from now on, appends wait
@@ -365,7 +365,7 @@ class LockedTimeline:
         self.connection.run(DELETE, everything)
         return events, int(size)
 
-    def all_kept(self) -> Iterable[Kept]:
+    def all_rests(self) -> Iterable[Rest]:
         return all_trimmed(self.connection).values()
 
 
@@ -394,7 +394,7 @@ def append_marks(
         with database.writing() as connection:
             held = LockedTimeline.of(database, connection, timeline)
             if held.head.version == expected:
-                checked_marks(timeline, held.head.after(stored), held.kept)
+                checked_marks(timeline, held.head.after(stored), held.rest)
             return database.insert(connection, timeline, expected, stored)
     except TakenError:
         return False
@@ -420,13 +420,13 @@ def fork(
         checked_fork(source, target, at, head)
         trimmed = trimmed_of(connection, source)
         other = chain_start(source) ^ chain_start(target)
-        if trimmed.kept.removed:
-            known = _head_of(connection, source, trimmed).cut_to(at)
-            checked_kept_fork(source, at, known, trimmed.kept)
+        if trimmed.rest.removed:
+            start = _head_of(connection, source, trimmed).cut_to(at)
+            checked_fork_window(source, at, start, trimmed.rest)
             marks = tuple(mark for mark in trimmed.marks if mark.version <= at)
-            kept = attrs.evolve(trimmed.kept.cut_to(at), anchor=trimmed.kept.anchor ^ other)
-            _put(connection, target, Trimmed(kept=kept, marks=marks))
-        chain = (chain_at(source, trimmed.kept, at, row_of(connection, source)) or 0) ^ other
+            rest = attrs.evolve(trimmed.rest.cut_to(at), anchor=trimmed.rest.anchor ^ other)
+            _put(connection, target, Trimmed(rest=rest, marks=marks))
+        chain = (chain_at(source, trimmed.rest, at, row_of(connection, source)) or 0) ^ other
         number = database.number("events")
         count(database, connection, target, 1)
         if connection.run(COPY.replace("{number}", number), [target, other, other, source, at]):
@@ -434,8 +434,8 @@ def fork(
             return database.insert(connection, target, at, [event])
         [link], chain = extended(chain, at, [event])
         connection.run(ADD_HEAD, [target, at + 1, chain])
-        given = (target, at + 1, *columns(event), event.data, link)
-        return connection.run(ADD_FIRST.replace("{number}", number), given) > 0
+        row = (target, at + 1, *columns(event), event.data, link)
+        return connection.run(ADD_FIRST.replace("{number}", number), row) > 0
 
 
 def row_of(connection: Connection, timeline: TimelineId) -> Callable[[int], Sequence[LinkedRow]]:
@@ -457,15 +457,15 @@ def altered(connection: Connection, timeline: TimelineId, after: int, last: int)
     """Versions greater than `after`, up to `last`, of rows whose link is wrong."""
     from persistence._archive import archive_problems
 
-    kept = trimmed_of(connection, timeline).kept
+    rest = trimmed_of(connection, timeline).rest
     # One row more, so that damage of the row `after` is not taken for that of the next.
-    begin = max(after - 1, kept.removed)
-    walk = Walk.of(timeline, kept)
-    if begin > kept.removed:
-        chain = chain_at(timeline, kept, begin, row_of(connection, timeline))
+    begin = max(after - 1, rest.removed)
+    walk = Walk.of(timeline, rest)
+    if begin > rest.removed:
+        chain = chain_at(timeline, rest, begin, row_of(connection, timeline))
         walk = Walk(() if chain is None else (chain,))
     else:
-        deque(archive_problems(timeline, kept, walk), maxlen=0)
+        deque(archive_problems(timeline, rest, walk), maxlen=0)
     for seq, payload, link in connection.rows(LINKS, [timeline, begin + 1, last]):
         if not pass_row(walk, seq, payload, link) and seq > after:
             yield seq
@@ -486,15 +486,15 @@ def archived_page(
     """
 
     def page(connection: Connection, trimmed: Trimmed) -> Sequence[Row]:
-        trimmed.kept.refuse_forgotten(timeline, after + 1)
-        found, size, last = list[Row](), 0, after + limit
-        while size < PAGE_BYTES and (begin := after + len(found)) < last:
-            rows = _rows_of(connection, timeline, trimmed.kept, begin, min(begin + STEP, last))
+        trimmed.rest.refuse_forgotten(timeline, after + 1)
+        events, size, last = list[Row](), 0, after + limit
+        while size < PAGE_BYTES and (begin := after + len(events)) < last:
+            rows = _rows_of(connection, timeline, trimmed.rest, begin, min(begin + STEP, last))
             if not rows:
                 break
-            found += rows
+            events += rows
             size += sum(len(payload) for _, payload in rows)
-        return found
+        return events
 
     return _steady(database, timeline, page)
 
@@ -510,8 +510,8 @@ def archived_window(database: Database, timeline: TimelineId) -> LogWindow:
     def window(connection: Connection, trimmed: Trimmed) -> LogWindow:
         head = _head_of(connection, timeline, trimmed)
         after = head.window_start() - 1
-        trimmed.kept.refuse_forgotten(timeline, after + 1)
-        rows = _rows_of(connection, timeline, trimmed.kept, after, VERSION_MAX)
+        trimmed.rest.refuse_forgotten(timeline, after + 1)
+        rows = _rows_of(connection, timeline, trimmed.rest, after, VERSION_MAX)
         events = events_of(timeline, rows)
         ends = connection.rows(CHAIN, [timeline])
         newest = connection.rows(LINKS, [timeline, max(head.version - 1, 1), VERSION_MAX])
@@ -538,14 +538,14 @@ def _steady(
 
 
 def _rows_of(
-    connection: Connection, timeline: TimelineId, kept: Kept, after: int, last: int
+    connection: Connection, timeline: TimelineId, rest: Rest, after: int, last: int
 ) -> Sequence[Row]:
     from persistence._archive import archived_rows
 
-    found: list[Row] = []
-    for archive in kept.within(after + 1, last):
-        rows = archived_rows(archive, after + 1, last)
-        found += [(version, payload.encode()) for version, payload in rows]
-    if last >= kept.first:
-        found += connection.rows(RANGE, [timeline, max(after, kept.removed), last])
-    return without_gaps(timeline, after, found)
+    rows: list[Row] = []
+    for archive in rest.within(after + 1, last):
+        texts = archived_rows(archive, after + 1, last)
+        rows += [(version, text.encode()) for version, text in texts]
+    if last >= rest.first:
+        rows += connection.rows(RANGE, [timeline, max(after, rest.removed), last])
+    return without_gaps(timeline, after, rows)

@@ -122,7 +122,7 @@ def column(text: str) -> str:
 
 def text_in(column: str) -> str:
     """The text that `column` has escaped."""
-    return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], column)
+    return _ESCAPED.sub(lambda match: "\0" if match[1] == "0" else match[1], column)
 
 
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -203,13 +203,13 @@ def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> 
     Raises:
         DamagedStoreError: one cannot be read.
     """
-    found: list[Recorded] = []
+    events: list[Recorded] = []
     for seq, payload in rows:
         try:
-            found.append((seq, decode_event(payload)))
+            events.append((seq, decode_event(payload)))
         except CodecError as error:
             raise damaged(timeline, f"event {seq} cannot be decoded: {error}") from error
-    return found
+    return events
 
 
 def damaged(timeline: str, what: str) -> DamagedStoreError:
@@ -227,18 +227,18 @@ def skimmed(
 ) -> Iterator[tuple[TimelineId, Skim]]:
     """Small parts of timelines, with one query by `ask` for each; `kinds`: those of the window, and those of the whole
     log."""
-    given = [[column(kind) for kind in each] for each in kinds]
-    marks = [", ".join(["?"] * len(each)) or "NULL" for each in given]
+    values = [[column(kind) for kind in each] for each in kinds]
+    marks = [", ".join(["?"] * len(each)) or "NULL" for each in values]
     statement = SKIM.format(kinds=marks[0], always=marks[1])
     for name in timelines:
         first_of = [name, name, min(first, VERSION_MAX)]
         parts = dict[str, list[Row]](first=[], window=[], always=[])
         fold: int | None = None
-        for seq, payload, part, found in ask(
-            statement, [*first_of, name, *given[0], name, *given[1]]
+        for seq, payload, part, compaction in ask(
+            statement, [*first_of, name, *values[0], name, *values[1]]
         ):
             parts[part].append((seq, payload))
-            fold = fold or found
+            fold = fold or compaction
         events = events_of(name, parts["window"])
         yield (
             name,

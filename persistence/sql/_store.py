@@ -31,8 +31,8 @@ from blocks import (
 )
 from persistence._log import (
     Attempts,
-    Kept,
     Removed,
+    Rest,
     StoredEvent,
     TimelineInfo,
     Watchers,
@@ -169,9 +169,9 @@ class RelationalStore(EventStore):
         kinds: Collection[str],
         always: Collection[str] = (),
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed, wanted = self.trimmed(), (first, kinds, always)
-        whole = self._skimmed([name for name in timelines if name not in trimmed], *wanted)
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], *wanted))
+        trimmed, parts = self.trimmed(), (first, kinds, always)
+        whole = self._skimmed([name for name in timelines if name not in trimmed], *parts)
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], *parts))
 
     @abstractmethod
     def _skimmed(
@@ -236,23 +236,22 @@ class SQLStore(RelationalStore):
         return LogWindow(version=0)
 
     def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
-        after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
+        after, events = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
-            begin = after + len(found)
-            given = [timeline, begin, begin + step, timeline, begin]
-            rows = self._rows(_rows.PAGE, given)
+            begin = after + len(events)
+            rows = self._rows(_rows.PAGE, [timeline, begin, begin + step, timeline, begin])
             if rows and rows[0][0] < 0:
                 page = partial(archived_page, self._database, timeline, after, limit)
                 return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
-            found += rows
-            room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
-            step = min(4 * step, last - after - len(found), room) if len(rows) == step else 0
-        return _rows.without_gaps(timeline, after, found)
+            events += rows
+            room = (_rows.PAGE_BYTES - size) * len(events) // max(size, 1)
+            step = min(4 * step, last - after - len(events), room) if len(rows) == step else 0
+        return _rows.without_gaps(timeline, after, events)
 
     def head(self, timeline_id: TimelineId) -> int:
-        return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
+        return next((head for (head,) in self._rows(_rows.HEAD, [timeline_id]) if head), 0)
 
     def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
         rows = self._rows(_rows.TIP, [timeline_id])
@@ -261,13 +260,13 @@ class SQLStore(RelationalStore):
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(stored)
-        copied = partial(fork, self._database, source, target, stored[0], at)
+        copy = partial(fork, self._database, source, target, stored[0], at)
         lost = False
 
         def once() -> bool:
             nonlocal lost
             try:
-                return copied()
+                return copy()
             except LostError:
                 lost = True
                 raise
@@ -301,14 +300,14 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         return _rows.skimmed(self._rows, timelines, first, (kinds, always))
 
-    def kept(self, timeline_id: TimelineId) -> Kept:
+    def kept(self, timeline_id: TimelineId) -> Rest:
         if not is_sound(timeline_id):
             self._refuse_if_not_ours()
-            return Kept()
-        return self._asked(lambda connection: trimmed_of(connection, TimelineId(timeline_id)).kept)
+            return Rest()
+        return self._query(lambda connection: trimmed_of(connection, TimelineId(timeline_id)).rest)
 
-    def trimmed(self) -> Mapping[TimelineId, Kept]:
-        return self._asked(all_trimmed)
+    def trimmed(self) -> Mapping[TimelineId, Rest]:
+        return self._query(all_trimmed)
 
     def _changed(self, timeline: TimelineId, change: Change) -> Removed:
         """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
@@ -340,13 +339,13 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._database.erase()
 
-    def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        if not all(is_sound(each) for each in given if isinstance(each, str)):
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        if not all(is_sound(each) for each in values if isinstance(each, str)):
             self._refuse_if_not_ours()
             return []  # such a name names no timeline
-        return self._asked(lambda connection: connection.rows(statement, given))
+        return self._query(lambda connection: connection.rows(statement, values))
 
-    def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
+    def _query(self, ask: Callable[[Connection], Answer]) -> Answer:
         """The result of `ask` with a connection, repeated while it fails in passing."""
 
         def once() -> Answer:
@@ -381,17 +380,17 @@ class SQLStore(RelationalStore):
             raise
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        return self._asked(lambda connection: [*altered(connection, timeline_id, after, last)])
+        return self._query(lambda connection: [*altered(connection, timeline_id, after, last)])
 
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
         def chain(connection: Connection) -> int | None:
-            kept = trimmed_of(connection, timeline_id).kept
-            return chain_at(timeline_id, kept, version, row_of(connection, timeline_id))
+            rest = trimmed_of(connection, timeline_id).rest
+            return chain_at(timeline_id, rest, version, row_of(connection, timeline_id))
 
         if not is_sound(timeline_id):
             self._refuse_if_not_ours()
             return None
-        return self._asked(chain)
+        return self._query(chain)
 
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts._sql import SQLBackend

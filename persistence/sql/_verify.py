@@ -9,7 +9,7 @@ import attrs
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._log import ALTERED, Kept, StoredEvent, Walk, chain_start, event_problems, ref_of
+from persistence._log import ALTERED, Rest, StoredEvent, Walk, chain_start, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._sql import SQLBackend
@@ -36,21 +36,20 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
     """The report on an open database."""
     with database.snapshot() as connection:
         [(timelines, events)] = connection.rows(COUNTS)
-        said = [*database.page_problems(connection), *format_problems(connection)]
-        problems = [StoreProblem(what=what) for what in said]
+        texts = [*database.page_problems(connection), *format_problems(connection)]
+        problems = [StoreProblem(what=what) for what in texts]
         problems += trim_problems(connection)
         heads = {name: (version, chain) for name, version, chain in connection.rows(HEADS)}
         if database.counts:
             problems += _census_problems(connection, heads)
-        found = _problems(connection, all_trimmed(connection), heads)
-        problems += islice(found, PROBLEMS_MAX)
+        problems += islice(_problems(connection, all_trimmed(connection), heads), PROBLEMS_MAX)
         entries, damage = _artifacts(connection).examined()
-    found = chain(problems, damage, Examination(backend, keys).problems(entries))
+    all_problems = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(
         timelines=timelines,
         events=events,
         artifacts=len(entries),
-        problems=tuple(islice(found, PROBLEMS_MAX)),
+        problems=tuple(islice(all_problems, PROBLEMS_MAX)),
     )
 
 
@@ -80,22 +79,22 @@ def _census_problems(
     due = [*zip(range(BUCKETS), counts, names, strict=True)]
     census = connection.rows(CENSUS)
     if census != due:
-        made = sum(row[1] for row in census)
-        what = f"{made} timelines were made and not removed, and there are {len(heads)}, or others"
+        total = sum(row[1] for row in census)
+        what = f"{total} timelines were made and not removed, and there are {len(heads)}, or others"
         yield StoreProblem(what=f"{what}, says table census")
 
 
 def _problems(
     connection: Connection,
-    left: Mapping[TimelineId, Kept],
+    rests: Mapping[TimelineId, Rest],
     heads: Mapping[TimelineId, tuple[int, int]],
 ) -> Iterator[StoreProblem]:
     names = set[TimelineId]()
     for name, rows in groupby(_rows(connection), itemgetter(0)):
         names.add(name)
-        log = _Log(name, left.get(name, Kept()), heads.get(name, (0, 0)))
+        log = _Log(name, rests.get(name, Rest()), heads.get(name, (0, 0)))
         yield from log.problems(rows)
-    for name in left.keys() | heads.keys() - names:
+    for name in rests.keys() | heads.keys() - names:
         if name not in names:
             version, _ = heads.get(name, (0, 0))
             what = (
@@ -104,7 +103,7 @@ def _problems(
                 else "events were removed, and all later events are missing"
             )
             yield StoreProblem(timeline=name, what=what)
-            yield from archive_problems(name, left.get(name, Kept()))
+            yield from archive_problems(name, rests.get(name, Rest()))
 
 
 @attrs.frozen
@@ -112,14 +111,14 @@ class _Log:
     """One timeline, and what must be true of its rows."""
 
     name: TimelineId
-    kept: Kept
+    rest: Rest
     head: tuple[int, int]
     """The version, and the chain after it."""
 
     def problems(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoreProblem]:
-        walk = Walk.of(self.name, self.kept)
-        yield from archive_problems(self.name, self.kept, walk)
-        blocks, due = dict[str, int](), self.kept.first
+        walk = Walk.of(self.name, self.rest)
+        yield from archive_problems(self.name, self.rest, walk)
+        blocks, due = dict[str, int](), self.rest.first
         for _, seq, *row in rows:
             if seq != due:
                 yield self._problem(due, f"version {due} is missing, version {seq} is in its place")
@@ -127,7 +126,7 @@ class _Log:
             due = seq + 1
             for what in _row_problems(seq, row, blocks, walk):
                 yield self._problem(seq, what)
-            if (row[4] is None) == (seq == self.kept.first):
+            if (row[4] is None) == (seq == self.rest.first):
                 what = "column made is for the first event of a timeline, and for no other"
                 yield self._problem(seq, what)
         version, chain = self.head
@@ -157,11 +156,11 @@ def _row_problems(seq: int, row: list[Any], blocks: dict[str, int], walk: Walk) 
 
 
 def _columns(event: Event) -> tuple[object, ...]:
-    told = StoredEvent(
+    stored = StoredEvent(
         id=clean_json(event.id),
         kind=clean_json(kind_of(event)),
         at=float(event.at),
         ref=ref_of(event),
         data=b"",
     )
-    return columns(told)
+    return columns(stored)

@@ -101,8 +101,8 @@ def views(words: Words) -> Iterator[tuple[str, str]]:
 
 def joined(parts: Sequence[str], between: str) -> str:
     """Texts joined by `between`; those that are NULL are left out."""
-    told = " || ".join(f"coalesce({between} || {part}, '')" for part in parts)
-    return f"substr({told}, length({between}) + 1)"
+    text = " || ".join(f"coalesce({between} || {part}, '')" for part in parts)
+    return f"substr({text}, length({between}) + 1)"
 
 
 def _log(words: Words) -> str:
@@ -124,7 +124,7 @@ def _author(own: str) -> str:
 
 
 def _blocks(words: Words) -> str:
-    said = [words.text("block", path) for path in ("text", "provider.thinking", "part.text")]
+    texts = [words.text("block", path) for path in ("text", "provider.thinking", "part.text")]
     parts = words.lines("block", "parts", words.text("item", "text"))
     called = (
         f"CASE WHEN type = 'react.tool.call' THEN {words.text('block', name)} END"
@@ -144,7 +144,7 @@ WITH appended AS (
 )
 SELECT timeline, version, happened_at, type, id, turn,
        {_author(words.text("block", "author"))} AS author,
-       {joined([*said, f"nullif({parts}, '')", *called], words.line)} AS text,
+       {joined([*texts, f"nullif({parts}, '')", *called], words.line)} AS text,
        block
 FROM told
 """  # noqa: S608 -- constants
@@ -156,8 +156,8 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
     if fields is None:
         text = words.text("written", where)
     else:
-        told = [f"nullif({words.text('item', field)}, '')" for field in fields]
-        row = joined(told, "': '") if told else words.text("item", "")
+        columns = [f"nullif({words.text('item', field)}, '')" for field in fields]
+        row = joined(columns, "': '") if columns else words.text("item", "")
         text = words.lines("written", where, f"'- ' || {row}")
     return f"'## {title}' || {words.line} || nullif({text}, '')"
 

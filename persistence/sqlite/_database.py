@@ -67,11 +67,11 @@ class SQLiteConnection:
 
     raw: sqlite3.Connection
 
-    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        return self.raw.execute(statement, given).fetchall()
+    def rows(self, statement: str, values: Sequence[object] = ()) -> Rows:
+        return self.raw.execute(statement, values).fetchall()
 
-    def run(self, statement: str, given: Sequence[object] = ()) -> int:
-        return self.raw.execute(statement, given).rowcount
+    def run(self, statement: str, values: Sequence[object] = ()) -> int:
+        return self.raw.execute(statement, values).rowcount
 
 
 @attrs.define(eq=False)
@@ -128,8 +128,8 @@ class SQLiteDatabase(Database):
             return False
         for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
             relative = link ^ chain
-            given = (timeline, seq, *columns(event), event.data, seq == 1, relative, relative)
-            connection.run(INSERT, (*given, timeline))
+            row = (timeline, seq, *columns(event), event.data, seq == 1, relative, relative)
+            connection.run(INSERT, (*row, timeline))
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:
@@ -164,8 +164,8 @@ class SQLiteDatabase(Database):
         raw.close()
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
-        found = connection.rows(f"PRAGMA integrity_check({PROBLEMS_MAX})")
-        problems = [f"{self.path}: {what}" for (what,) in found if what != "ok"]
+        rows = connection.rows(f"PRAGMA integrity_check({PROBLEMS_MAX})")
+        problems = [f"{self.path}: {what}" for (what,) in rows if what != "ok"]
         if connection.rows("SELECT is_whole FROM fold") not in ([(0,)], [(1,)]):
             problems.append("table fold should have one row, with 0 or 1")
         return problems

@@ -68,16 +68,16 @@ class NewTurns:
 
     def step(self, seq: int, payload: bytes) -> None:
         """Handle a row; rows may come in any order."""
-        found = _BEGINNING(payload)
-        kind, turn = found.groups() if found else _parsed(payload)
+        match = _BEGINNING(payload)
+        kind, turn = match.groups() if match else _parsed(payload)
         before = self._first.get(turn)
         if before is None or seq < before[0]:
             self._first[turn] = seq, kind == _RESULT
 
     def finalize(self) -> str:
         """The result for all rows."""
-        found = sorted((first, turn) for turn, first in self._first.items())
-        rows = [(seq, turn.decode(errors="replace"), int(late)) for (seq, late), turn in found]
+        turns = sorted((first, turn) for turn, first in self._first.items())
+        rows = [(seq, turn.decode(errors="replace"), int(late)) for (seq, late), turn in turns]
         return msgspec.json.encode(rows).decode()
 
 

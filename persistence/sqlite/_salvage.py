@@ -32,11 +32,11 @@ TRIED_MAX: Final = 10_000_000
 """The largest number of row ids to try one by one between two readable rows."""
 LEAF: Final = b"\x0d"
 """The first byte of a page that has rows of a table."""
-KNOWN: Final = """
+INDEX_ROWS: Final = """
 SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
 ORDER BY timeline {order}, seq {order}
 """
-LOST: Final = """
+ADD_LOST: Final = """
 INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload, link) VALUES (?, ?, '', 0, '', x'', 0)
 """
 TIMES: Final = """
@@ -70,16 +70,16 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
             return path, f"{path.name}-wal is missing: what was only there is lost"
         there = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
         open_database(new, 0).close()
-        with closing(connected(new, 0)) as made:
-            made.execute("BEGIN")
+        with closing(connected(new, 0)) as copy:
+            copy.execute("BEGIN")
             tables = [name for name in TABLES if name in there]
-            holed = [name for name in tables if _copied(old, made, name)]
+            holed = [name for name in tables if _copy_table(old, copy, name)]
             for name in holed:
-                _copy_leaves(old, made, name, path)
-            if _note_lost(old, made) and "events" in holed:
+                _copy_leaves(old, copy, name, path)
+            if _note_lost(old, copy) and "events" in holed:
                 holed.remove("events")  # each lost event is reported itself
-            _drop_broken(made)
-            made.execute("COMMIT")
+            _drop_broken(copy)
+            copy.execute("COMMIT")
     tables_told = ", ".join(holed)
     what = (
         f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
@@ -100,7 +100,7 @@ def _is_sound(old: sqlite3.Connection) -> bool:
         return False
 
 
-def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
+def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
     """Copy all readable rows of a table; return whether there are unreadable ones."""
     columns, put = _columns(old, new, table)
     is_holed = False
@@ -165,11 +165,11 @@ def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
 
 
 def _scanned(
-    old: sqlite3.Connection, statement: str, *given: int
+    old: sqlite3.Connection, statement: str, *values: int
 ) -> Iterator[tuple[Any, ...] | None]:
     """The rows up to the first unreadable one; for that one, yield None and stop."""
     try:
-        yield from old.execute(statement, given)
+        yield from old.execute(statement, values)
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         yield None
 
@@ -179,9 +179,9 @@ def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
     return whether the whole index could be read."""
     are_all = False
     for order in ("", "DESC"):
-        known = [*_scanned(old, KNOWN.format(order=order))]
-        are_all = are_all or None not in known
-        new.executemany(LOST, filter(None, known))
+        rows = [*_scanned(old, INDEX_ROWS.format(order=order))]
+        are_all = are_all or None not in rows
+        new.executemany(ADD_LOST, filter(None, rows))
     new.execute(TIMES)
     new.execute(FIRSTS)
     return are_all
@@ -219,11 +219,11 @@ _MASK: Final = 0xFFFFFFFF
 def lost_commits(database: Path) -> str:
     """A sentence about unreadable commits in the write-ahead log; empty if there are none."""
     wal = database.with_name(f"{database.name}-wal")
-    found = _lost(wal)
-    return found if found and found == _lost(wal) else ""  # else the log changed meanwhile
+    loss = _loss(wal)
+    return loss if loss and loss == _loss(wal) else ""  # else the log changed meanwhile
 
 
-def _lost(wal: Path) -> str:
+def _loss(wal: Path) -> str:
     try:
         data = wal.read_bytes()
     except FileNotFoundError:

@@ -61,17 +61,17 @@ class SQLiteLocation(FileLocation):
             with self.open() as store:
                 return store.verify(keys=keys)
         with TemporaryDirectory() as folder:  # opening the file would remove its log
-            copy = self._copied(Path(folder))
-            lost = lost_commits(copy)
+            copy = self._copy(Path(folder))
+            loss = lost_commits(copy)
             with SQLiteStore(copy) as store:
                 report = store.verify(keys=keys)
-        problem = StoreProblem(what=f"{lost}; {SAVE}")
+        problem = StoreProblem(what=f"{loss}; {SAVE}")
         return attrs.evolve(report, problems=(problem, *report.problems))
 
     def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
         from persistence.sqlite._salvage import lost_commits, salvaged
 
-        copy = self._copied(folder)
+        copy = self._copy(folder)
         cut = lost_commits(copy)
         whole, holes = salvaged(copy, folder)
         return SQLiteLocation(whole), "; ".join(filter(None, (cut, holes)))
@@ -80,7 +80,7 @@ class SQLiteLocation(FileLocation):
         path = database_path(self.path)
         return SQLiteLocation(copy_of_a_moment(path, ("-wal", ""), folder, _folded))
 
-    def _copied(self, folder: Path) -> Path:
+    def _copy(self, folder: Path) -> Path:
         path = database_path(self.path)
         with system_errors(path):
             for name in (path.name, f"{path.name}-wal"):
@@ -96,13 +96,13 @@ class SQLiteLocation(FileLocation):
 
 def _folded(path: Path) -> tuple[int, int, bytes]:
     """Values that change at a checkpoint: size and time of the file, and the header of the write-ahead log."""
-    found, wal = path.stat(), path.with_name(f"{path.name}-wal")
+    status, wal = path.stat(), path.with_name(f"{path.name}-wal")
     try:
         with wal.open("rb") as file:
             start = file.read(WAL_HEADER_BYTES)
     except FileNotFoundError:
         start = b""
-    return found.st_size, found.st_mtime_ns, start
+    return status.st_size, status.st_mtime_ns, start
 
 
 def locate(where: "str | os.PathLike[str]") -> SQLiteLocation:

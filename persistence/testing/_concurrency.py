@@ -26,7 +26,7 @@ from persistence.testing._events import (
     compacted,
     forked,
     many,
-    said,
+    prompt,
     where_it_can,
 )
 from persistence.testing._recording import RecordingStore
@@ -45,7 +45,7 @@ def at_once(*work: Callable[[], object]) -> None:
 
 def insist(store: EventStore, name: str) -> None:
     """Append three events at the current version, repeat that append, and read the events."""
-    events = [said(f"{name}.{n}") for n in range(3)]
+    events = [prompt(f"{name}.{n}") for n in range(3)]
     for _ in range(TRIES_MAX):
         version = store.head(T)
         try:
@@ -70,7 +70,7 @@ class ConcurrencyContract:
             for n in range(5):
                 while True:
                     try:
-                        event = said(f"{worker}.{n}")
+                        event = prompt(f"{worker}.{n}")
                         store.append(T, [event], expected_version=store.head(T))
                         break
                     except VersionConflictError:
@@ -88,7 +88,7 @@ class ConcurrencyContract:
         def talk(worker: int) -> None:
             for n in range(10):
                 name = TimelineId(f"talk {worker}")
-                assert store.append(name, [said(f"{worker}.{n}")], expected_version=n) == n + 1
+                assert store.append(name, [prompt(f"{worker}.{n}")], expected_version=n) == n + 1
 
         with ThreadPoolExecutor(64) as pool:
             list(pool.map(talk, range(64)))
@@ -138,7 +138,7 @@ class ConcurrencyContract:
 
         def grow() -> None:
             for n in range(20):
-                store.append(T, [said(f"later {n}")], expected_version=4 + n)
+                store.append(T, [prompt(f"later {n}")], expected_version=4 + n)
 
         def fork(n: int) -> None:
             store.fork(T, TimelineId(f"fork {n}"), forked(T, 4), at=4)
@@ -249,7 +249,7 @@ class InterruptContract:
     def test_an_interrupted_append_is_there_whole_or_not_at_all(self, store: EventStore) -> None:
         version = store.append(T, many(2), expected_version=0)
         for interrupt in interrupts(store):
-            events: list[Event] = [said(f"{interrupt.moment} a"), said(f"{interrupt.moment} b")]
+            events: list[Event] = [prompt(f"{interrupt.moment} a"), prompt(f"{interrupt.moment} b")]
             with interrupt.armed():
                 store.append(T, events, expected_version=version)
             whole = [(version + 1, events[0]), (version + 2, events[1])]
@@ -290,14 +290,14 @@ class InterruptContract:
 
     @where_it_can
     def test_an_interrupted_replacement_is_done_or_not_done(self, store: EventStore) -> None:
-        old, other = said("1"), msgspec.structs.replace(said("1"), block=said("other").block)
-        store.append(T, [old, said("2")], expected_version=0)
+        old, other = prompt("1"), msgspec.structs.replace(prompt("1"), block=prompt("other").block)
+        store.append(T, [old, prompt("2")], expected_version=0)
         for interrupt in interrupts(store):
-            new = other if interrupt.moment % 2 else said("1")
+            new = other if interrupt.moment % 2 else prompt("1")
             with interrupt.armed():
                 store.rewrite(T, {1: new})
             events = [event for _, event in store.read(T)]
-            assert events in ([old, said("2")], [new, said("2")])
+            assert events in ([old, prompt("2")], [new, prompt("2")])
             elsewhere(partial(store.rewrite, T, {1: new}))
             old = new
 

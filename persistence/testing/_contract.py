@@ -42,8 +42,8 @@ from persistence.testing._events import (
     forked,
     holding,
     many,
+    prompt,
     refused,
-    said,
     versions,
 )
 from persistence.testing._retention import RetentionContract
@@ -53,9 +53,9 @@ class AppendContract:
     """An append writes all or nothing, at the expected version; repeating it is harmless."""
 
     def test_what_goes_in_comes_out_in_order(self, store: EventStore) -> None:
-        assert store.append(T, [said("a"), said("b")], expected_version=0) == 2
-        assert store.append(T, [said("c")], expected_version=2) == 3
-        assert store.read(T) == [(1, said("a")), (2, said("b")), (3, said("c"))]
+        assert store.append(T, [prompt("a"), prompt("b")], expected_version=0) == 2
+        assert store.append(T, [prompt("c")], expected_version=2) == 3
+        assert store.read(T) == [(1, prompt("a")), (2, prompt("b")), (3, prompt("c"))]
         assert store.head(T) == 3
 
     def test_timelines_do_not_mix(self, store: EventStore) -> None:
@@ -73,7 +73,7 @@ class AppendContract:
         store.append(T, many(2), expected_version=0)
         for expected in (0, 1, 3):
             with refused(VersionConflictError, f"expected version {expected}, found 2"):
-                store.append(T, [said("x"), said("y")], expected_version=expected)
+                store.append(T, [prompt("x"), prompt("y")], expected_version=expected)
             assert versions(store.read(T)) == [1, 2], "a refused append leaves nothing behind"
 
     def test_a_retry_of_what_is_already_there_succeeds_and_writes_nothing(
@@ -129,29 +129,29 @@ class AppendContract:
     def test_any_other_text_is_a_name(self, store: EventStore) -> None:
         name = TimelineId("'; DROP TABLE events; -- 語\n" + "x" * 300)
         store.append(name, many(1), expected_version=0)
-        assert store.read(name) == [(1, said("1", at=1.0))]
+        assert store.read(name) == [(1, prompt("1", at=1.0))]
 
     def test_an_append_with_one_event_that_cannot_be_stored_stores_none(
         self, store: EventStore
     ) -> None:
         function = holding(OpaqueBlock("own", {"id": "b", "turn": "t", "call": print}))
         with refused(CodecError):
-            store.append(T, [said("a"), function], expected_version=0)
+            store.append(T, [prompt("a"), function], expected_version=0)
         assert store.head(T) == 0
 
     def test_an_event_that_is_too_large_is_refused_with_all_that_came_with_it(
         self, store: EventStore
     ) -> None:
-        store.append(T, [said("a")], expected_version=0)
+        store.append(T, [prompt("a")], expected_version=0)
         large = holding(UserPrompt(id=BlockId("large"), turn=TURN, text="x" * EVENT_BYTES_MAX))
         with refused(TooLargeError, "event 2 of .*'large'.*limit is 64,000,000.*an artifact"):
-            store.append(T, [said("b"), large, said("c")], expected_version=1)
-        assert store.read(T) == [(1, said("a"))]
-        assert store.append(T, [said("b"), said("c")], expected_version=1) == 3
+            store.append(T, [prompt("b"), large, prompt("c")], expected_version=1)
+        assert store.read(T) == [(1, prompt("a"))]
+        assert store.append(T, [prompt("b"), prompt("c")], expected_version=1) == 3
 
     def test_an_append_of_too_many_events_is_refused(self, store: EventStore) -> None:
         with refused(TooLargeError, "200,001 events.*in several calls"):
-            store.append(T, [*repeat(said("a"), APPEND_EVENTS_MAX + 1)], expected_version=0)
+            store.append(T, [*repeat(prompt("a"), APPEND_EVENTS_MAX + 1)], expected_version=0)
         assert store.head(T) == 0
 
     def test_ids_may_be_as_long_as_an_event(self, store: EventStore) -> None:
@@ -166,10 +166,10 @@ class ReadContract:
 
     def test_the_tip_is_the_version_and_the_id_of_the_newest_event(self, store: EventStore) -> None:
         assert store.tip(T) == (0, "")
-        store.append(T, [said("a"), said("b")], expected_version=0)
+        store.append(T, [prompt("a"), prompt("b")], expected_version=0)
         assert store.tip(T) == (2, "b")
         for version, name in enumerate(("\0\\0\\", "'; --", "\ud800"), 3):
-            store.append(T, [said(name)], expected_version=version - 1)
+            store.append(T, [prompt(name)], expected_version=version - 1)
             assert store.tip(T) == (version, store.read(T, after=version - 1)[0][1].id)
         store.fork(T, U, event := forked(T, 2), at=2)
         assert store.tip(U) == (3, event.id)
@@ -185,12 +185,12 @@ class ReadContract:
     def test_pages_of_large_events_may_be_short_but_only_the_end_is_empty(
         self, store: EventStore
     ) -> None:
-        large = [said(f"{n} {'x' * 1_500_000}") for n in range(6)]
+        large = [prompt(f"{n} {'x' * 1_500_000}") for n in range(6)]
         store.append(T, [*many(40), *large, *many(3, first=41)], expected_version=0)
-        found: list[int] = []
-        while page := store.read(T, after=len(found), limit=100):
-            found += versions(page)
-        assert found == versions([*store.log(T)]) == list(range(1, 50)), "however short the pages"
+        numbers: list[int] = []
+        while page := store.read(T, after=len(numbers), limit=100):
+            numbers += versions(page)
+        assert numbers == versions([*store.log(T)]) == list(range(1, 50)), "however short the pages"
         assert versions([*store.log(T, after=39, last=43)]) == [40, 41, 42, 43]
         assert [*store.log_bytes(T, after=46)] == [*store.read_bytes(T, after=46)]
         assert [*store.log(T, after=43, last=43)] == [*store.log(U)] == []
@@ -201,11 +201,11 @@ class ReadContract:
                 store.read(T, after=after, limit=limit)
 
     def test_the_list_names_all_timelines_oldest_first(self, store: EventStore) -> None:
-        store.append(U, [said("a", at=50.0)], expected_version=0)
-        store.append(T, [said("a", at=10.0), said("b", at=70.0)], expected_version=0)
-        store.append(U, [said("c", at=60.0)], expected_version=1)
-        listed = [(i.id, i.version, i.created_at, i.updated_at) for i in store.list()]
-        assert listed == [(T, 2, 10.0, 70.0), (U, 2, 50.0, 60.0)]
+        store.append(U, [prompt("a", at=50.0)], expected_version=0)
+        store.append(T, [prompt("a", at=10.0), prompt("b", at=70.0)], expected_version=0)
+        store.append(U, [prompt("c", at=60.0)], expected_version=1)
+        rows = [(i.id, i.version, i.created_at, i.updated_at) for i in store.list()]
+        assert rows == [(T, 2, 10.0, 70.0), (U, 2, 50.0, 60.0)]
 
     def test_without_a_compaction_the_window_is_everything(self, store: EventStore) -> None:
         store.append(T, many(3), expected_version=0)
@@ -247,7 +247,7 @@ class ForkContract:
         store.append(T, many(5), expected_version=0)
         assert store.fork(T, U, forked(T, 3), at=3) == 4
         assert store.read(U) == [*store.read(T, limit=3), (4, forked(T, 3))]
-        store.append(U, [said("x")], expected_version=4)
+        store.append(U, [prompt("x")], expected_version=4)
         assert (store.head(T), store.head(U)) == (5, 5)
 
     def test_a_fork_inherits_what_was_folded_at_its_version(self, store: EventStore) -> None:
@@ -319,7 +319,7 @@ class ContentContract:
         }
 
     def test_times_may_be_equal_backward_or_absurd(self, store: EventStore) -> None:
-        events = [said(str(n), at=at) for n, at in enumerate([5.0, 5.0, -1e9, 1e300])]
+        events = [prompt(str(n), at=at) for n, at in enumerate([5.0, 5.0, -1e9, 1e300])]
         store.append(T, events, expected_version=0)
         assert [event for _, event in store.read(T)] == events
 

@@ -38,8 +38,8 @@ from persistence.testing._events import (
     expanded,
     forked,
     many,
+    prompt,
     refused,
-    said,
     versions,
     where_it_can,
 )
@@ -54,9 +54,9 @@ class CopyContract:
     def test_bytes_come_back_as_they_went_in(self, store: EventStore) -> None:
         assert store.append_bytes(T, [OLD, encode_event(compacted("c", cut=1))], expected_version=0)
         store.append(T, many(2), expected_version=2)
-        found = store.read_bytes(T, limit=3)
+        rows = store.read_bytes(T, limit=3)
         is_exact = type(store).append_bytes is not EventStore.append_bytes
-        assert found[0] == (1, OLD if is_exact else encode_event(decode_event(OLD)))
+        assert rows[0] == (1, OLD if is_exact else encode_event(decode_event(OLD)))
         assert versions(store.read(T)) == [1, 2, 3, 4]
         assert [data for _, data in store.read_bytes(T, after=2)] == [
             encode_event(event) for event in many(2)
@@ -103,10 +103,10 @@ def _blocks() -> Iterator[Block]:
     for number, name in enumerate(NAMES * 2):
         turn, call = TurnId(name), CallId(NAMES[-number % len(NAMES)])
         text = TEXTS[number % len(TEXTS)]
-        asked, given = {"n": 1e-5}, (TextPart(text=text),)
+        value, parts = {"n": 1e-5}, (TextPart(text=text),)
         yield UserPrompt(id=BlockId(f"p{number}"), turn=turn, text=text)
-        yield ToolCall(id=BlockId(f"c{number}"), turn=turn, call_id=call, name="run", input=asked)
-        yield ToolResult(id=BlockId(f"r{number}"), turn=turn, call_id=call, parts=given)
+        yield ToolCall(id=BlockId(f"c{number}"), turn=turn, call_id=call, name="run", input=value)
+        yield ToolResult(id=BlockId(f"r{number}"), turn=turn, call_id=call, parts=parts)
 
 
 def odd_log() -> list[Event]:
@@ -135,9 +135,9 @@ class SearchContract:
             each.append(T, odd_log(), expected_version=0)
             each.append(U, many(3), expected_version=0)
         for query in QUERIES:
-            found = store.search(query)
-            assert found, query
-            assert found == plain.search(query), query
+            hits = store.search(query)
+            assert hits, query
+            assert hits == plain.search(query), query
             assert store.search(query, T) == plain.search(query, T), query
 
     def test_every_path_leads_to_its_block(self, store: EventStore) -> None:
@@ -151,8 +151,8 @@ class SearchContract:
             assert block_at(store, T, f"[{label_of(version)}]") == block
         rewritten, folded = log[-1], len(blocks) + 1
         assert isinstance(rewritten, SummaryReplaced)
-        named = (f"at:{folded}.t1.conv.range.summary", label_of(folded))
-        for path in ("su:t1.conv.range.summary", *named):
+        names = (f"at:{folded}.t1.conv.range.summary", label_of(folded))
+        for path in ("su:t1.conv.range.summary", *names):
             assert block_at(store, T, path) == rewritten.summary, path
         for none in ("ar:t9.user.prompt", label_of(len(log)), label_of(len(log) + 1), "v0", "v1.2"):
             assert block_at(store, T, none) is None, none
@@ -171,7 +171,7 @@ KINDS = ("RangeExpanded", "TimelineForked", "its kind")
 ALWAYS = ("RangeExpanded", "RangeCompacted")
 LOGS: dict[TimelineId, list[Event]] = {
     TimelineId("short"): many(2),
-    TimelineId("large"): [said("x" * 40_000), *many(5, first=2), expanded("e" * 40_000, 1)],
+    TimelineId("large"): [prompt("x" * 40_000), *many(5, first=2), expanded("e" * 40_000, 1)],
     TimelineId("folded"): [*many(6), compacted("c1", cut=4), *many(3, first=8), expanded("e", 2)],
     TimelineId("undone"): [
         *many(4),
@@ -193,26 +193,26 @@ def filled(store: EventStore) -> list[TimelineId]:
 
 def slowly(store: EventStore, name: TimelineId, kinds: Collection[str]) -> Skim:
     """The same, found by reading the whole window."""
-    window, gone = store.load_window(name), store.kept(name).forgotten
+    window, forgotten = store.load_window(name), store.kept(name).forgotten
     return Skim(
-        first=list(store.read(name, after=gone, limit=FIRST)),
+        first=list(store.read(name, after=forgotten, limit=FIRST)),
         compaction=window.compaction,
         window=[each for each in window.events if kind_of(each[1]) in kinds],
-        always=[each for each in store.read(name, after=gone) if kind_of(each[1]) in ALWAYS],
+        always=[each for each in store.read(name, after=forgotten) if kind_of(each[1]) in ALWAYS],
     )
 
 
 def _check(store: EventStore, names: list[TimelineId]) -> None:
     for kinds in (KINDS, ("RangeCompacted",), ()):
-        found = {
+        skims = {
             name: (list(skim.first), skim.compaction, list(skim.window), list(skim.always))
             for name, skim in store.skim(names, FIRST, kinds, ALWAYS)
         }
-        assert found.keys() == set(names)
+        assert skims.keys() == set(names)
         for name in names:
             read = slowly(store, name, kinds)
-            wanted = (read.first, read.compaction, read.window, read.always)
-            assert found[name] == wanted, (name, kinds)
+            expected = (read.first, read.compaction, read.window, read.always)
+            assert skims[name] == expected, (name, kinds)
 
 
 class SkimContract:
@@ -225,9 +225,9 @@ class SkimContract:
     def test_more_timelines_than_go_into_one_question_are_found(self, store: EventStore) -> None:
         names = [TimelineId(f"n{number}") for number in range(300)]
         for name in names:
-            store.append(name, [said(name)], expected_version=0)
-        found = {n: [e for _, e in s.first] for n, s in store.skim(names, 1, KINDS)}
-        assert found == {name: [said(name)] for name in names}
+            store.append(name, [prompt(name)], expected_version=0)
+        events = {n: [e for _, e in s.first] for n, s in store.skim(names, 1, KINDS)}
+        assert events == {name: [prompt(name)] for name in names}
 
     @where_it_can
     def test_where_events_were_removed_the_first_are_those_that_are_left(

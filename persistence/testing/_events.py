@@ -31,14 +31,14 @@ U = TimelineId("another talk")
 TURN = TurnId("t1")
 
 
-def said(name: str, *, at: float = 0.0) -> BlockAppended:
+def prompt(name: str, *, at: float = 0.0) -> BlockAppended:
     """An event whose ids and text are derived from its name."""
     block = UserPrompt(id=BlockId(f"block {name}"), turn=TURN, text=f"text {name}")
     return BlockAppended(id=EventId(name), at=at, block=block)
 
 
 def many(count: int, first: int = 1) -> list[Event]:
-    return [said(str(n), at=float(n)) for n in range(first, first + count)]
+    return [prompt(str(n), at=float(n)) for n in range(first, first + count)]
 
 
 def holding(block: Block) -> BlockAppended:
@@ -72,13 +72,13 @@ def versions(recorded: Sequence[Recorded]) -> list[int]:
 @contextmanager
 def refused(error: type[FoldlineError], saying: str = "") -> Generator[None]:
     """The code inside must raise `error` with a message that matches the regular expression `saying`."""
-    said = None
+    text = None
     try:
         yield
     except error as caught:
-        said = str(caught)
-    assert said is not None, f"{error.__name__} is not raised"
-    assert re.search(saying, said), f"{said!r} does not say {saying!r}"
+        text = str(caught)
+    assert text is not None, f"{error.__name__} is not raised"
+    assert re.search(saying, text), f"{text!r} does not say {saying!r}"
 
 
 _C = TypeVar("_C")

@@ -25,11 +25,11 @@ _Ids: TypeAlias = tuple[str, ...]
 
 
 @attrs.define(kw_only=True)
-class Call:
+class StoreCall:
     """A call of a store, and what its caller learned."""
 
     timeline: TimelineId
-    begun: int
+    began: int
     """When it began; a counter is the clock."""
     ended: float = inf
     """When it ended; `inf`: it raised an error that leaves its outcome open."""
@@ -51,7 +51,7 @@ class RecordingStore(EventStore):
     """Passes every call on to a store, from any thread, and records it."""
 
     store: EventStore
-    calls: list[Call] = attrs.field(factory=list[Call], init=False, repr=False)
+    calls: list[StoreCall] = attrs.field(factory=list[StoreCall], init=False, repr=False)
     _tick: Callable[[], int] = attrs.field(factory=lambda: count().__next__, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -62,7 +62,7 @@ class RecordingStore(EventStore):
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
-        call = self._begun(timeline_id)
+        call = self._begin(timeline_id)
         call.appended = tuple(event.id for event in events)
         try:
             version = self.store.append(timeline_id, events, expected_version=expected_version)
@@ -76,32 +76,32 @@ class RecordingStore(EventStore):
         return version
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        call = self._begun(timeline_id)
+        call = self._begin(timeline_id)
         window = self.store.load_window(timeline_id)
-        call.read = _named(window.events)
+        call.read = _pairs(window.events)
         self._ended(call, window.version)
         return window
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        call = self._begun(timeline_id)
+        call = self._begin(timeline_id)
         page = self.store.read(timeline_id, after=after, limit=limit)
-        call.read = _named(page)
+        call.read = _pairs(page)
         self._ended(call, page[-1][0] if page else 0)
         call.low = inf if page else after  # the page may end before the end of the log
         return page
 
     def head(self, timeline_id: TimelineId) -> int:
-        call = self._begun(timeline_id)
+        call = self._begin(timeline_id)
         version = self.store.head(timeline_id)
         self._ended(call, version)
         return version
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
-        call = self._begun(target)
+        call = self._begin(target)
         version = self.store.fork(source, target, event, at=at)
-        call.appended = tuple(name for _, name in _named(self.store.read(source, limit=at)[:at]))
+        call.appended = tuple(name for _, name in _pairs(self.store.read(source, limit=at)[:at]))
         call.appended += (event.id,)
         call.is_done = True
         self._ended(call, version)
@@ -114,12 +114,12 @@ class RecordingStore(EventStore):
     def close(self) -> None:
         self.store.close()
 
-    def _begun(self, timeline_id: TimelineId) -> Call:
-        call = Call(timeline=timeline_id, begun=self._tick())
+    def _begin(self, timeline_id: TimelineId) -> StoreCall:
+        call = StoreCall(timeline=timeline_id, began=self._tick())
         self.calls.append(call)
         return call
 
-    def _ended(self, call: Call, version: int) -> None:
+    def _ended(self, call: StoreCall, version: int) -> None:
         call.ended, call.low, call.high = self._tick(), version, version
 
     def problems(self) -> Sequence[str]:
@@ -133,14 +133,14 @@ class RecordingStore(EventStore):
         yield from (f"{name}: {what}" for what in (*_misplaced(calls, log), *_disordered(calls)))
 
 
-def _named(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
+def _pairs(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
     return tuple((version, event.id) for version, event in events)
 
 
-def _misplaced(calls: Sequence[Call], log: Mapping[int, str]) -> Iterator[str]:
+def _misplaced(calls: Sequence[StoreCall], log: Mapping[int, str]) -> Iterator[str]:
     """Events that are not at their acknowledged versions, or whose append was refused."""
-    told = {name for c in calls if c.is_done for name in c.appended}
-    untold = {name for c in calls if not (c.is_done or c.is_refused) for name in c.appended}
+    acknowledged = {name for c in calls if c.is_done for name in c.appended}
+    unsettled = {name for c in calls if not (c.is_done or c.is_refused) for name in c.appended}
     for call in calls:
         first = call.high - len(call.appended) + 1
         there = tuple(log.get(first + n, "") for n in range(len(call.appended)))
@@ -150,23 +150,23 @@ def _misplaced(calls: Sequence[Call], log: Mapping[int, str]) -> Iterator[str]:
             if log.get(version) != name:
                 yield f"{name} was read at {version}, where the log has {log.get(version)}"
     for version, name in log.items():
-        if name not in told | untold:
+        if name not in acknowledged | unsettled:
             yield f"{name} is in the log at {version}, and its append was refused"
     if len(set(log.values())) < len(log):
         yield "an event is in the log more than once"
 
 
-def _disordered(calls: Sequence[Call]) -> Iterator[str]:
+def _disordered(calls: Sequence[StoreCall]) -> Iterator[str]:
     """Calls that saw an older version than a call that had ended before they began."""
-    first: dict[_Ids, Call] = {}
+    first: dict[_Ids, StoreCall] = {}
     for call in calls:
         is_append = call.appended and not call.is_refused
         if is_append and first.setdefault(call.appended, call) is not call:
             call.low = inf  # a repetition: the version that it found is not known
     ended = iter(sorted((c for c in calls if c.ended < inf), key=lambda c: c.ended))
-    seen, before = 0, next(ended, None)
-    for call in sorted(calls, key=lambda c: c.begun):
-        while before is not None and before.ended < call.begun:
-            seen, before = max(seen, before.high), next(ended, None)
-        if call.low < seen:
-            yield f"a call saw version {call.low} after another had seen {seen}"
+    newest, before = 0, next(ended, None)
+    for call in sorted(calls, key=lambda c: c.began):
+        while before is not None and before.ended < call.began:
+            newest, before = max(newest, before.high), next(ended, None)
+        if call.low < newest:
+            yield f"a call saw version {call.low} after another had seen {newest}"

@@ -28,8 +28,8 @@ from persistence.testing._events import (
     expanded,
     forked,
     many,
+    prompt,
     refused,
-    said,
     versions,
     where_they_can,
 )
@@ -52,7 +52,7 @@ def saying(text: str, event: BlockAppended) -> BlockAppended:
 
 LOG = [*many(6), compacted("c1", cut=4), *many(3, first=8), compacted("c2", start=4, cut=9)]
 """A log whose window begins at version 9 of 11."""
-LARGE_LOG = [said("x" * 40_000, at=1.0), *LOG[1:]]
+LARGE_LOG = [prompt("x" * 40_000, at=1.0), *LOG[1:]]
 
 
 @where_they_can
@@ -62,24 +62,24 @@ class RetentionContract:
     def test_what_is_forgotten_is_gone_and_all_else_is_as_it_was(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
-        before, listed = store.load_window(T), list(store.list())
+        before, infos = store.load_window(T), list(store.list())
         removed = store.trim(T, 9)
         assert (removed.events, removed.size > 0, removed.unused) == (8, True, ())
         assert store.load_window(T) == before
-        assert (store.head(T), list(store.list())) == (11, listed), "it began when it began"
+        assert (store.head(T), list(store.list())) == (11, infos), "it began when it began"
         assert versions(store.read(T, after=8)) == [9, 10, 11]
         assert versions(store.read(U)) == [1, 2, 3]
-        kept = store.kept(T)
-        assert (kept.forgotten, kept.first, kept.archives) == (8, 9, ())
+        rest = store.kept(T)
+        assert (rest.forgotten, rest.first, rest.archives) == (8, 9, ())
         assert store.kept(U) == store.kept(TimelineId("nobody"))
-        assert store.trimmed() == {T: kept}
+        assert store.trimmed() == {T: rest}
         assert verify(store).ok
 
     def test_what_is_forgotten_says_what_can_still_be_read(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 5)
         with refused(ForgottenError):
-            store.rewrite(T, {2: said("2", at=2.0)})
+            store.rewrite(T, {2: prompt("2", at=2.0)})
         for after in (0, 3):
             with refused(ForgottenError, "up to version 4 .*read on from version 5"):
                 store.read(T, after=after)
@@ -99,7 +99,7 @@ class RetentionContract:
         store.append(T, LOG, expected_version=0)
         assert [store.trim(T, n).events for n in (4, 4, 2, 9)] == [3, 0, 0, 5]
         assert store.kept(T).first == 9
-        store.append(T, [said("x"), compacted("c3", start=9, cut=11)], expected_version=11)
+        store.append(T, [prompt("x"), compacted("c3", start=9, cut=11)], expected_version=11)
         assert store.trim(T, 11).events == 2
         assert versions(store.read(T, after=10)) == [11, 12, 13]
         assert store.load_window(T).compaction == (13, compacted("c3", start=9, cut=11))
@@ -150,12 +150,12 @@ class RetentionContract:
         self, store: EventStore
     ) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
-        left = {9: said("9", at=9.0).block, 10: said("10", at=10.0).block}
+        left = {9: prompt("9", at=9.0).block, 10: prompt("10", at=10.0).block}
         store.trim(T, 9)
-        found = {hit.version: hit.path for hit in store.search("text")}
-        assert found.keys() == left.keys()
+        paths = {hit.version: hit.path for hit in store.search("text")}
+        assert paths.keys() == left.keys()
         for version, block in left.items():
-            assert block_at(store, T, found[version]) == block
+            assert block_at(store, T, paths[version]) == block
             assert block_at(store, T, f"v{version}") == block
         for path in ("v3", "ar:t1.user.prompt"):
             with refused(ForgottenError, "read on from version 9"):
@@ -213,7 +213,7 @@ class RetentionContract:
         before = store.load_window(T)
         older: tuple[list[Event], ...] = (
             [expanded("x", 11)],
-            [said("y"), compacted("c3", start=1, cut=2)],
+            [prompt("y"), compacted("c3", start=1, cut=2)],
         )
         for events in older:
             with refused(ForgottenError, "nothing was appended"):
@@ -226,13 +226,13 @@ class RetentionContract:
     def test_an_event_is_replaced_by_one_that_only_says_something_else(
         self, store: EventStore
     ) -> None:
-        old, second = said("x" * 40_000, at=1.0), said("2", at=2.0)
+        old, second = prompt("x" * 40_000, at=1.0), prompt("2", at=2.0)
         store.append(T, [old, second], expected_version=0)
         new = saying("gone", old)
         assert store.rewrite(T, {1: new}).events == 1
         assert list(store.read(T)) == [(1, new), *list(store.read(T, after=1))]
         assert store.load_window(T).events[0] == (1, new)
-        for wrong in (said("other"), msgspec.structs.replace(new, at=5.0), compacted("c", cut=1)):
+        for wrong in (prompt("other"), msgspec.structs.replace(new, at=5.0), compacted("c", cut=1)):
             with refused(MisuseError, "event 1 has the"):
                 store.rewrite(T, {1: wrong, 2: second})
         with refused(MisuseError, "no version 9"):
@@ -245,7 +245,7 @@ class RetentionContract:
             store.append(T, LOG, expected_version=0)
             store.trim(T, 9, archive=folder)
             [file] = Path(folder).iterdir()
-            other = saying("gone", said("2", at=2.0))
+            other = saying("gone", prompt("2", at=2.0))
             assert store.rewrite(T, {2: other}).unused == (str(file.resolve()),)
             assert store.read(T)[1] == (2, other)
             assert store.read(T)[2] == (3, LOG[2])

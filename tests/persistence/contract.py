@@ -15,7 +15,7 @@ from persistence.testing._events import (
     expanded,
     forked,
     many,
-    said,
+    prompt,
     versions,
 )
 
@@ -29,7 +29,7 @@ __all__ = [
     "forked",
     "many",
     "new_store",
-    "said",
+    "prompt",
     "versions",
 ]
 

@@ -16,7 +16,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
-from persistence import DuckDBStore, EventStore, Kept, MemoryStore, SQLiteStore, verify
+from persistence import DuckDBStore, EventStore, MemoryStore, Rest, SQLiteStore, verify
 from persistence._archive import (
     archive_problems,
     archived_events,
@@ -30,7 +30,7 @@ from persistence._log import ArchivedRange
 from persistence.testing._retention import LOG, saying
 from tests._s3 import Bucket
 from tests._sizes import PATIENCE
-from tests.persistence.contract import T, forked, many, said
+from tests.persistence.contract import T, forked, many, prompt
 from timeline import Timeline
 
 ROWS = [(n, encode_event(event).decode()) for n, event in enumerate(many(1200, first=5), 5)]
@@ -43,7 +43,7 @@ def test_bytes_come_back_as_they_went_in(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], name: str
 ) -> None:
     folder = tmp_path_factory.mktemp("old's")
-    rows = [(n, encode_event(said(text)).decode()) for n, text in enumerate(texts, 7)]
+    rows = [(n, encode_event(prompt(text)).decode()) for n, text in enumerate(texts, 7)]
     archive = write_archive(folder, TimelineId(name or "x"), rows)
     assert (archive.first, archive.last) == (7, 6 + len(rows))
     assert archived_rows(archive, 1, 100) == rows
@@ -80,7 +80,7 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("harm", ["gone", "cut", "other", "renamed"])
 def test_a_file_that_is_not_the_one_that_was_written_is_not_read(tmp_path: Path, harm: str) -> None:
     archive = write_archive(tmp_path, T, ROWS)
-    file, kept = Path(archive.file), Kept(archives=(archive,))
+    file, kept = Path(archive.file), Rest(archives=(archive,))
     assert list(archive_problems(T, kept)) == []
     data = file.read_bytes()
     if harm == "gone":
@@ -109,7 +109,7 @@ def test_a_manifest_that_promises_more_than_there_is_is_a_problem(tmp_path: Path
 
 def test_only_the_files_of_what_changes_are_written_anew(tmp_path: Path) -> None:
     first, second = write_archive(tmp_path, T, ROWS[:10]), write_archive(tmp_path, T, ROWS[10:])
-    before = Kept(archives=(first, second))
+    before = Rest(archives=(first, second))
     after = rewritten(before, T, {7: "{}"})
     assert after.archives[1] == second
     assert archived_rows(after.archives[0], 6, 8) == [ROWS[1], (7, "{}"), ROWS[3]]
@@ -174,7 +174,7 @@ def test_every_store_archives_in_a_bucket_and_reads_from_it(
         store.fork(T, fork, forked(T, 5), at=5)
         assert list(store.read(fork))[:5] == before[0][:5]
         assert verify(store).ok
-        new = saying("gone", said("2", at=2.0))
+        new = saying("gone", prompt("2", at=2.0))
         assert store.rewrite(T, {2: new}).unused == (), "the fork reads it"
         assert store.read(T)[1] == (2, new)
 
@@ -213,9 +213,9 @@ def test_an_object_that_was_changed_or_is_gone_is_damage_and_is_named(bucket: Bu
 
 def test_verify_reads_what_is_in_the_bucket_and_not_what_was_read_before(bucket: Bucket) -> None:
     archive = write_archive(bucket.url, T, ROWS)
-    assert list(archive_problems(T, Kept(archives=(archive,)))) == []
+    assert list(archive_problems(T, Rest(archives=(archive,)))) == []
     remove_archive(archive.file)
-    [problem] = archive_problems(T, Kept(archives=(archive,)))
+    [problem] = archive_problems(T, Rest(archives=(archive,)))
     assert problem.version == 5
 
 
@@ -225,6 +225,6 @@ def test_no_archive_is_begun_in_a_bucket_that_does_not_exist(bucket: Bucket) -> 
     store.append(T, LOG, expected_version=0)
     with pytest.raises(MisuseError, match="there is no such bucket; create it"):
         store.trim(T, 9, archive="s3://nobody/x")
-    assert store.kept(T) == Kept()
+    assert store.kept(T) == Rest()
     with pytest.raises(MisuseError, match="there is no such bucket; create it"):
         Timeline.open("t", store=store, retention="archive", archive="s3://nobody/x")

@@ -30,7 +30,7 @@ from persistence import (
 )
 from persistence._copy import CopyReport, stand_in
 from persistence.sessions import export_lines, exported_events
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 from tests.persistence.test_store import Plain
 from tests.strategies import Play, settings, steps
 
@@ -74,7 +74,7 @@ def test_a_copy_says_what_was_new_and_copies_it_once() -> None:
     source, target = two_timelines(), MemoryStore()
     assert source.copy_to(target) == CopyReport(timelines=2, events=11)
     assert source.copy_to(target) == CopyReport()
-    source.append(U, [said("new")], expected_version=4)
+    source.append(U, [prompt("new")], expected_version=4)
     assert source.copy_to(target) == CopyReport(timelines=1, events=1)
     assert target.read(U) == source.read(U)
 
@@ -101,7 +101,7 @@ def test_only_the_timelines_that_are_named_are_copied() -> None:
 
 def test_another_timeline_of_the_same_name_is_left_alone() -> None:
     source, target = two_timelines(), MemoryStore()
-    target.append(T, [said("somebody else's")], expected_version=0)
+    target.append(T, [prompt("somebody else's")], expected_version=0)
     with pytest.raises(MisuseError, match=r"different timeline 'my talk': its event 1"):
         source.copy_to(target)
     assert target.head(T) == 1
@@ -110,7 +110,7 @@ def test_another_timeline_of_the_same_name_is_left_alone() -> None:
 def test_a_target_that_is_ahead_is_told() -> None:
     source, target = two_timelines(), MemoryStore()
     source.copy_to(target)
-    target.append(T, [said("later")], expected_version=7)
+    target.append(T, [prompt("later")], expected_version=7)
     with pytest.raises(
         MisuseError, match="has 8 events in the target store and only 7 in the source"
     ):
@@ -124,7 +124,7 @@ def test_artifacts_go_with_the_timelines_that_put_or_name_them(tmp_path: Path) -
         own = artifacts.put(b"secret" * 400_000, about)
         named = artifacts.put(b"", ArtifactDescription(timeline=TimelineId("a third")))
         other = artifacts.put(b"other", ArtifactDescription(timeline=TimelineId("a third")))
-    source.append(T, [said(f"see {named}")], expected_version=0)
+    source.append(T, [prompt(f"see {named}")], expected_version=0)
     path = tmp_path / "copy.duckdb"
     with DuckDBStore(path) as target:
         assert source.copy_to(target, [T]) == CopyReport(timelines=1, events=1, artifacts=2)
@@ -188,7 +188,7 @@ def test_a_copy_reads_what_is_new_and_not_the_history() -> None:
     source.append(T, many(3000), expected_version=0)
     source.copy_to(target)
     assert (source.events, target.events) == (3000, 0)
-    source.append(T, [said("new")], expected_version=3000)
+    source.append(T, [prompt("new")], expected_version=3000)
     source.events = 0
     assert source.copy_to(target).events == 1
     assert source.events + target.events <= 3, "the end of the copy in both, and the new one"
@@ -205,7 +205,7 @@ def test_wherever_a_copy_is_interrupted_it_has_the_artifacts_that_its_events_nam
             for text in (T, U, "elsewhere")
         ]
     for name in (T, U):
-        texts = [said(f"{name} {artifact}") for artifact in named]
+        texts = [prompt(f"{name} {artifact}") for artifact in named]
         source.append(name, texts, expected_version=0)
 
     class Interrupted(MemoryStore):
@@ -266,7 +266,7 @@ def test_a_copy_of_what_is_left_has_the_same_versions(tmp_path: Path) -> None:
         assert target.read_bytes(U) == before
         assert target.load_window(T) == source.load_window(T)
         assert target.list() == source.list()
-        source.append(T, [said("more")], expected_version=11)
+        source.append(T, [prompt("more")], expected_version=11)
         assert source.copy_to(target).events == 1
         assert source.copy_to(target) == CopyReport()
         assert verify(target).ok
@@ -289,7 +289,7 @@ def test_a_backup_keeps_what_the_source_forgets_later() -> None:
     source.append(T, RETAINED, expected_version=0)
     source.copy_to(target)
     source.trim(T, 9)
-    source.append(T, [said("more")], expected_version=11)
+    source.append(T, [prompt("more")], expected_version=11)
     assert source.copy_to(target).events == 1
     assert target.kept(T).first == 1
     assert len(target.read(T)) == 12

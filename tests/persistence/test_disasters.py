@@ -21,7 +21,7 @@ import pytest
 from blocks import DamagedStoreError, FoldlineError, TimelineId
 from persistence import EventStore, open_store, repair, verify
 from tests._table import for_each
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 
 V, W = TimelineId("a third talk"), TimelineId("a fourth talk")
 KINDS: Final = ("duckdb", "sqlite", "postgres")
@@ -91,7 +91,7 @@ def content(store: EventStore) -> Content:
 def fill(store: EventStore, folder: Path) -> None:
     store.append(T, many(20), expected_version=0)
     store.append(U, [*many(9), compacted("c", cut=5)], expected_version=0)
-    store.append(V, [*many(12), said("x" * 20_000), compacted("d", cut=8)], expected_version=0)
+    store.append(V, [*many(12), prompt("x" * 20_000), compacted("d", cut=8)], expected_version=0)
     store.fork(T, W, forked(T, 15), at=15)
     store.trim(U, 4)
     store.trim(V, 5, archive=folder)
@@ -327,7 +327,7 @@ def test_a_receipt_holds_for_a_store_that_has_grown_and_for_copies(disk: Disk) -
     with closing(open_store(disk.url)) as store:
         told = store.receipt()
         store.append(T, many(3, first=40), expected_version=24)
-        store.rewrite(T, {7: said("7", at=7.0)})
+        store.rewrite(T, {7: prompt("7", at=7.0)})
         store.trim(V, 8)
         with closing(open_store("memory:")) as copy:
             store.copy_to(copy)
@@ -348,8 +348,10 @@ CHANGES: Final[dict[str, Change]] = {
     "a fork": lambda store, _: store.fork(V, TimelineId("fork"), forked(V, 10), at=10),
     "a fork in an archive": lambda store, _: store.fork(V, TimelineId("fork"), forked(V, 3), at=3),
     "a fork of a fork": lambda store, _: store.fork(W, TimelineId("fork"), forked(W, 16), at=16),
-    "a rewrite": lambda store, _: store.rewrite(V, {9: said("9", at=9.0), 13: said("x" * 20_000)}),
-    "a rewrite in an archive": lambda store, _: store.rewrite(V, {2: said("2", at=2.0)}),
+    "a rewrite": lambda store, _: store.rewrite(
+        V, {9: prompt("9", at=9.0), 13: prompt("x" * 20_000)}
+    ),
+    "a rewrite in an archive": lambda store, _: store.rewrite(V, {2: prompt("2", at=2.0)}),
     "an archive": lambda store, folder: store.trim(V, 8, archive=folder),
     "forgetting an archive": lambda store, _: store.trim(V, 8),
     "a removal": lambda store, _: store.remove(V),
@@ -367,7 +369,7 @@ def test_what_the_store_itself_changes_is_no_damage(make: Make, name: str, tmp_p
     with closing(open_store(disk.url)) as store:
         CHANGES[name](store, tmp_path)
         for info in store.list():
-            store.append(info.id, [said("more")], expected_version=info.version)
+            store.append(info.id, [prompt("more")], expected_version=info.version)
             assert store.load_window(info.id).version == info.version + 1
         assert verify(store).problems == ()
     assert problems(disk.url) == []

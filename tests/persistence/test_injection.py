@@ -11,7 +11,7 @@ import pytest
 from blocks import TimelineId
 from persistence import ArtifactDescription, EventStore, Requester, verify
 from tests._table import for_each
-from tests.persistence.contract import STORES, forked, new_store, said
+from tests.persistence.contract import STORES, forked, new_store, prompt
 
 ROOT = Path(__file__).parents[2] / "persistence"
 FOLDERS = ("duckdb", "sql", "sqlite", "postgres", "artifacts")
@@ -98,7 +98,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore
 @for_each("text", HOSTILE)
 def test_hostile_names_and_texts_are_names_and_texts(store: EventStore, text: str) -> None:
     name, copy = TimelineId(text), TimelineId(f"copy of {text}")
-    assert store.append(name, [said(text)], expected_version=0) == 1
+    assert store.append(name, [prompt(text)], expected_version=0) == 1
     assert store.fork(name, copy, forked(name, 1), at=1) == 2
     assert (store.head(name), store.load_window(name).version) == (1, 1)
     assert store.read(name)[0][1].id == text

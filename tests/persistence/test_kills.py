@@ -35,13 +35,13 @@ def test_what_was_acknowledged_before_a_kill_is_there_once_and_whole(
 REMOVER = """
 import sys
 from persistence import DuckDBStore, open_store
-from persistence.testing._events import T, compacted, said
+from persistence.testing._events import T, compacted, prompt
 
 store, folder = open_store(sys.argv[1]), sys.argv[2]
 large = 20_000 if isinstance(store, DuckDBStore) else 700
 version = store.head(T)
 while True:
-    batch = [said(f"{version + n} " + "x" * (large if n == 3 else 700)) for n in range(1, 9)]
+    batch = [prompt(f"{version + n} " + "x" * (large if n == 3 else 700)) for n in range(1, 9)]
     store.append(T, batch, expected_version=version)
     start = store.kept(T).first
     store.append(T, [compacted(f"c{version}", start=start, cut=version + 6)], expected_version=version + 8)

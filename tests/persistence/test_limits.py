@@ -20,11 +20,11 @@ from blocks import (
 )
 from persistence import EVENT_BYTES_MAX, ArtifactDescription, MemoryStore, Requester
 from persistence._log import APPEND_BYTES_MAX, check_sizes, store_event
-from persistence.testing._events import T, said
+from persistence.testing._events import T, prompt
 from timeline import Timeline
 
 
-def prompt(bytes_: int) -> BlockAppended:
+def prompt_of(bytes_: int) -> BlockAppended:
     """An event of exactly so many bytes of JSON."""
     empty = BlockAppended(
         id=EventId("e"), at=0.0, block=UserPrompt(id=BlockId("b"), turn=TurnId("t"), text="")
@@ -35,23 +35,23 @@ def prompt(bytes_: int) -> BlockAppended:
 
 
 def test_the_limit_of_an_event_is_exact() -> None:
-    store, largest = MemoryStore(), prompt(EVENT_BYTES_MAX)
+    store, largest = MemoryStore(), prompt_of(EVENT_BYTES_MAX)
     assert store.append(T, [largest], expected_version=0) == 1
     with pytest.raises(TooLargeError) as refused:
-        store.append(T, [prompt(EVENT_BYTES_MAX + 1)], expected_version=1)
+        store.append(T, [prompt_of(EVENT_BYTES_MAX + 1)], expected_version=1)
     assert (refused.value.size, refused.value.limit) == (EVENT_BYTES_MAX + 1, EVENT_BYTES_MAX)
     assert store.read(T) == [(1, largest)]
 
 
 def test_events_that_are_too_large_together_are_refused() -> None:
-    event = store_event(prompt(APPEND_BYTES_MAX // 8))
+    event = store_event(prompt_of(APPEND_BYTES_MAX // 8))
     check_sizes(T, [event] * 8, EVENT_BYTES_MAX)
     with pytest.raises(TooLargeError, match="in several calls"):
         check_sizes(T, [event] * 9, EVENT_BYTES_MAX)
 
 
 def test_what_an_older_version_has_stored_is_copied_all_the_same() -> None:
-    store, large = MemoryStore(), encode_event(prompt(EVENT_BYTES_MAX + 1))
+    store, large = MemoryStore(), encode_event(prompt_of(EVENT_BYTES_MAX + 1))
     assert store.append_bytes(T, [large], expected_version=0) == 1
 
 
@@ -89,6 +89,6 @@ def test_a_result_that_is_too_large_leaves_its_call_open() -> None:
 
 
 def test_all_names_of_an_append_count() -> None:
-    event = said("x" * EVENT_BYTES_MAX)
+    event = prompt("x" * EVENT_BYTES_MAX)
     with pytest.raises(TooLargeError, match=r"'block x{80,100}"):
         MemoryStore().append(T, [event], expected_version=0)

@@ -5,7 +5,7 @@ import pytest
 from persistence import EventStore, MemoryStore
 from persistence.testing import StoreContract
 
-from .contract import T, said
+from .contract import T, prompt
 
 
 class TestMemoryStore(StoreContract):
@@ -16,7 +16,7 @@ class TestMemoryStore(StoreContract):
 
 def test_it_keeps_bytes_so_that_the_codec_is_always_exercised() -> None:
     store = MemoryStore()
-    event = said("a")
+    event = prompt("a")
     store.append(T, [event], expected_version=0)
     [(_, back)] = store.read(T)
     assert back == event

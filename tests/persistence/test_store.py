@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from blocks import Event, MisuseError, Recorded, TimelineId
-from persistence import EventStore, Kept, MemoryStore, TimelineInfo, verify
+from persistence import EventStore, MemoryStore, Rest, TimelineInfo, verify
 from persistence.testing import StoreContract
 from tests.persistence.contract import T, U, compacted, forked, many
 
@@ -53,7 +53,7 @@ def test_what_it_cannot_do_is_refused_and_says_so() -> None:
             store.remove(T)
         with pytest.raises(MisuseError, match="cannot hold artifacts"):
             store.artifacts()
-        assert (store.kept(T), store.trimmed(), store.erase()) == (Kept(), {}, ())
+        assert (store.kept(T), store.trimmed(), store.erase()) == (Rest(), {}, ())
         assert not store.altered(T, 0, 4)
         assert not any((store.can_remove, store.keeps_artifacts, store.hears_others()))
         store.watch(T, lambda: None)()

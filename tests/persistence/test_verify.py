@@ -34,7 +34,7 @@ from persistence import (
     verify,
 )
 from persistence._verify import _saved
-from tests.persistence.contract import T, U, compacted, expanded, forked, many, said
+from tests.persistence.contract import T, U, compacted, expanded, forked, many, prompt
 from tests.strategies import Play, settings, steps
 from timeline import Timeline
 
@@ -177,7 +177,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 def _filled(place: Place, folder: Path) -> Place:
     """Rows in every table: a large event, a compaction, artifacts, and what a removal leaves."""
     with closing(open_store(place.url)) as store:
-        store.append(T, [*many(5), compacted("c", cut=3), said("x" * 20_000)], expected_version=0)
+        store.append(T, [*many(5), compacted("c", cut=3), prompt("x" * 20_000)], expected_version=0)
         store.fork(T, U, forked(T, 6), at=6)
         for content in (Random(1).randbytes(1_100_000), b"two"):  # noqa: S311 -- content
             store.artifacts(clock=lambda: 1.0).put(content, ArtifactDescription(timeline=T))

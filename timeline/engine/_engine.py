@@ -62,7 +62,7 @@ from blocks import (
     version_in,
     withheld_after,
 )
-from persistence import EventStore, Kept
+from persistence import EventStore, Rest
 from render import Context, Rendered, View, commit, decide, open_view, total_tokens
 from timeline._arguments import TIME, checked, checked_blocks
 from timeline._flow_drivers import CallHook, Flow, Pause, blocking
@@ -659,14 +659,14 @@ class Engine:
         paths = dict.fromkeys([*folded, *shown])
         return UnknownPathError(path, get_close_matches(path, list(paths)[-NEAR_KNOWN:], n=3))
 
-    def extent(self) -> Flow[Kept]:
+    def rest_of_log(self) -> Flow[Rest]:
         """The information about which events of the log are still stored."""
         return (yield from blocking(self.store.kept, self.id))
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
         log: list[Recorded] = []
-        oldest = max(after, (yield from self.extent()).forgotten)
+        oldest = max(after, (yield from self.rest_of_log()).forgotten)
         while True:
             start = log[-1][0] if log else oldest
             page = yield from self._page(start)
@@ -691,8 +691,8 @@ class Engine:
         Raises:
             ForgottenError: as `view_until`.
         """
-        extent = yield from self.extent()
-        window = window_until(log, last, extent, self.id, what)
+        rest = yield from self.rest_of_log()
+        window = window_until(log, last, rest, self.id, what)
         return open_view(
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )

@@ -788,7 +788,7 @@ class Operations:
             ForgottenError: some of these events were forgotten; the message says which are left.
         """
         checked(after, VERSION, "events()", "after")
-        (yield from self.engine.extent()).refuse_forgotten(self.engine.id, after + 1)
+        (yield from self.engine.rest_of_log()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
     def follow(

@@ -40,7 +40,7 @@ from blocks import (
     window_of,
     withheld_after,
 )
-from persistence import EventStore, Kept, Removed
+from persistence import EventStore, Removed, Rest
 from timeline._flow_drivers import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -90,13 +90,13 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
     store = _retaining(engine)
     log = yield from engine.events()
     blocks = sum(isinstance(event, BlockAppended) for _, event in log)
-    extent = yield from engine.extent()
+    rest = yield from engine.rest_of_log()
     copies = yield from blocking(_copies, engine.store, engine.id)
     artifacts, size, lasting = yield from _forget_artifacts(engine)
     removed, left = yield from blocking(_erased, store, partial(store.remove, engine.id))
     engine.pending = ()
     yield from engine.load()
-    shared = [archive.file for archive in extent.archives if archive.file not in removed.unused]
+    shared = [archive.file for archive in rest.archives if archive.file not in removed.unused]
     return Forgotten(
         timeline=engine.id,
         events=removed.events,
@@ -304,7 +304,7 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
 
 
 def window_until(
-    log: Sequence[Recorded], last: int, extent: Kept, timeline: TimelineId, what: str
+    log: Sequence[Recorded], last: int, rest: Rest, timeline: TimelineId, what: str
 ) -> LogWindow:
     """The window of a log up to version `last`; `log` has all events that are still stored.
 
@@ -314,5 +314,5 @@ def window_until(
     window = window_of([recorded for recorded in log if recorded[0] <= last])
     compaction = window.compaction[1] if window.compaction else None
     first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
-    extent.refuse_forgotten(timeline, first, what)
+    rest.refuse_forgotten(timeline, first, what)
     return window

@@ -25,7 +25,7 @@ from blocks import (
     VersionConflictError,
     window_of,
 )
-from persistence import EventStore, Kept, TimelineInfo
+from persistence import EventStore, Rest, TimelineInfo
 
 _PASSED_ON: Final = (
     *("can_remove", "keeps_artifacts", "artifacts"),
@@ -214,7 +214,7 @@ class AdmittingStore(EventStore):
             window = window_of((*base.events, *line.recorded()))
             return window if window.compaction else attrs.evolve(window, compaction=base.compaction)
 
-    def kept(self, timeline_id: TimelineId) -> Kept:
+    def kept(self, timeline_id: TimelineId) -> Rest:
         with self._line(timeline_id) as line:
             if line.source is not None:
                 return self.kept(line.source).cut_to(line.writes[0].before)

@@ -11,7 +11,7 @@ import pytest
 from blocks import ClosedError, Sensitivity, TimelineId
 from persistence import DuckDBStore, verify
 from persistence.artifacts._duckdb import PART_BYTES
-from tests.persistence.contract import T, said, versions
+from tests.persistence.contract import T, prompt, versions
 
 from .places import ALICE, KEYS, NOW, Clock, about, noise, put_until_killed
 
@@ -28,12 +28,12 @@ def wal_bytes(path: Path) -> int:
 
 def test_a_file_without_tables_gets_them_at_first_use_and_not_before(path: Path) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [said("a")], expected_version=0)
+        store.append(T, [prompt("a")], expected_version=0)
     with duckdb.connect(str(path)) as connection:
         assert "artifacts" not in str(connection.execute("SHOW TABLES").fetchall())
     with DuckDBStore(path) as store:
         artifact = store.artifacts().put(b"abc", about())
-        store.append(T, [said("b")], expected_version=1)
+        store.append(T, [prompt("b")], expected_version=1)
     with DuckDBStore(path) as store:
         assert store.artifacts().read(artifact, ALICE) == b"abc"
         assert versions(store.read(T)) == [1, 2]
@@ -80,7 +80,7 @@ def test_the_log_and_the_artifacts_are_written_at_the_same_time(path: Path) -> N
             for n in range(8):
                 content = noise(f"{worker}.{n}", 100_000)
                 artifact = artifacts.put(content, about("confidential"))
-                store.append(TimelineId(f"talk {worker}"), [said(str(n))], expected_version=n)
+                store.append(TimelineId(f"talk {worker}"), [prompt(str(n))], expected_version=n)
                 assert artifacts.read(artifact, ALICE) == content
                 if n % 3 == 0:
                     artifacts.sweep()
@@ -130,7 +130,7 @@ def test_closing_the_artifacts_leaves_the_store_open(path: Path) -> None:
     with DuckDBStore(path) as store:
         with store.artifacts() as artifacts:
             artifact = artifacts.put(b"abc", about())
-        assert store.append(T, [said("a")], expected_version=0) == 1
+        assert store.append(T, [prompt("a")], expected_version=0) == 1
         assert store.artifacts().read(artifact, ALICE) == b"abc"
 
 

@@ -17,7 +17,7 @@ from persistence._log import store_event
 from persistence.duckdb._writer import Append, Writer
 from tests._sizes import PATIENCE, until
 from tests.persistence._full_disk import full_disk
-from tests.persistence.contract import T, U, forked, many, said
+from tests.persistence.contract import T, U, forked, many, prompt
 
 NOISE = Random(1).randbytes(1_000_000).hex()  # noqa: S311 -- content, not a key
 SIZE = 6_000
@@ -31,7 +31,7 @@ def filled(store: DuckDBStore, size: int = 20) -> int:
 
 def noise(number: int) -> Event:
     """An event that nothing makes smaller."""
-    return said(f"{number} {NOISE[number * SIZE : (number + 1) * SIZE]}")
+    return prompt(f"{number} {NOISE[number * SIZE : (number + 1) * SIZE]}")
 
 
 def checkpoint(store: DuckDBStore) -> None:
@@ -65,7 +65,7 @@ def test_a_checkpoint_that_finds_no_room_does_not_end_the_store(path: Path) -> N
                 checkpoint(store)
             assert len(store.read(T)) == version, "also while the disk is full"
             assert store.load_window(U).version == 3
-        assert store.append(T, [said("more")], expected_version=version) == version + 1
+        assert store.append(T, [prompt("more")], expected_version=version) == version + 1
         checkpoint(store)
     assert_whole(path, version + 1, 3)
 
@@ -169,7 +169,7 @@ def test_an_error_that_is_raised_again_and_again_does_not_grow(
     store.close()
     writer, errors = store._writer, []
     for _ in range(3):
-        append = Append(timeline=T, expected=1, events=[store_event(said("x"))])
+        append = Append(timeline=T, expected=1, events=[store_event(prompt("x"))])
         writer.commit([append])
         assert append.error
         errors.append(append.error)
@@ -213,8 +213,8 @@ def test_who_shared_an_interrupted_commit_learns_whether_it_happened(
 
     with DuckDBStore(path) as store:
         store.append(T, many(1), expected_version=0)
-        other = Append(timeline=U, expected=0, events=[store_event(said("a"))])
-        mine = Append(timeline=T, expected=1, events=[store_event(said("b"))])
+        other = Append(timeline=U, expected=0, events=[store_event(prompt("a"))])
+        mine = Append(timeline=T, expected=1, events=[store_event(prompt("b"))])
         monkeypatch.setattr(Writer, "_publish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store._writer.commit([mine, other])

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from blocks import DamagedStoreError, Event, TimelineId
 from persistence import DuckDBStore, MemoryStore, verify
 from persistence.duckdb import _writer
-from persistence.duckdb._writer import Known, Writer
+from persistence.duckdb._writer import StoredTimeline, Writer
 from tests._sizes import PATIENCE
-from tests.persistence.contract import T, U, compacted, expanded, forked, many, said
+from tests.persistence.contract import T, U, compacted, expanded, forked, many, prompt
 
 NAMES = tuple(TimelineId(f"talk {n}") for n in range(4))
 FEW, MANY = 30, 30_000
@@ -55,7 +55,7 @@ class Both:
         self._events += 1
         version, unique = self.memory.head(name) + place + 1, str(self._events)
         if self._events % 3 or version < 3:
-            return said(unique, at=float(self._events))
+            return prompt(unique, at=float(self._events))
         if self._events % 2:
             return compacted(unique, cut=version - 1)
         return expanded(unique, version - 1)
@@ -125,7 +125,9 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
     write, publish, read = Writer._write, Writer._publish, _writer._read
     has_read, published = Signal(), Signal()
 
-    def slow(cursor: duckdb.DuckDBPyConnection, names: list[TimelineId]) -> dict[TimelineId, Known]:
+    def slow(
+        cursor: duckdb.DuckDBPyConnection, names: list[TimelineId]
+    ) -> dict[TimelineId, StoredTimeline]:
         found = read(cursor, names)
         has_read.set()
         published.wait(0.3)  # in vain if the commit waits for the reader, as it may
@@ -164,7 +166,7 @@ def test_writers_and_readers_of_more_timelines_than_are_kept(
 
     def talk(name: TimelineId) -> None:
         for version in range(30):
-            store.append(name, [said(str(version))], expected_version=version)
+            store.append(name, [prompt(str(version))], expected_version=version)
             for other in NAMES:
                 found = store.head(other)
                 if other == name and found != version + 1:

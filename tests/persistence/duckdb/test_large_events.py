@@ -24,7 +24,7 @@ from persistence import DuckDBStore, MemoryStore, block_at, verify
 from persistence.duckdb._tables import LARGE, PIECE, is_stand_in, pieces_of, stand_in
 from persistence.duckdb._writer import payload_of
 from tests._table import for_each
-from tests.persistence.contract import TURN, T, U, forked, many, said
+from tests.persistence.contract import TURN, T, U, forked, many, prompt
 
 SIZES = (100_000, 1_000_000, 5_000_000)
 TEXTS = {
@@ -59,7 +59,7 @@ def everything(store: DuckDBStore) -> list[tuple[int, Event]]:
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("size", SIZES)
 def test_what_comes_back_is_what_any_store_gives(store: DuckDBStore, size: int, text: str) -> None:
-    events = [said("a"), large("b", size, text), said("c"), large("d", size // 5, text)]
+    events = [prompt("a"), large("b", size, text), prompt("c"), large("d", size // 5, text)]
     memory = MemoryStore()
     for each in (store, memory):
         each.append(T, events, expected_version=0)
@@ -71,7 +71,7 @@ def test_what_comes_back_is_what_any_store_gives(store: DuckDBStore, size: int, 
 @for_each("more", range(-3, 9))
 @for_each("letter", ["x", "ü", "語", "🙂"])
 def test_no_character_is_cut_in_two(letter: str, more: int) -> None:
-    data = encode_event(said("x" * (PIECE + more) + letter * LARGE))
+    data = encode_event(prompt("x" * (PIECE + more) + letter * LARGE))
     pieces = list(pieces_of(data))
     assert "".join(pieces).encode() == data
     assert all(0 < len(piece.encode()) <= PIECE + 3 for piece in pieces)
@@ -80,11 +80,11 @@ def test_no_character_is_cut_in_two(letter: str, more: int) -> None:
 
 def test_no_row_of_the_file_is_large_and_small_events_are_as_they_were(path: Path) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [said("a"), large("b", 1_000_000)], expected_version=0)
+        store.append(T, [prompt("a"), large("b", 1_000_000)], expected_version=0)
     with duckdb.connect(str(path)) as connection:
         (small,), (stand,) = connection.sql("SELECT payload FROM events ORDER BY seq").fetchall()
         [(longest,)] = connection.sql("SELECT max(strlen(piece)) FROM pieces").fetchall()
-    assert small == encode_event(said("a")).decode()
+    assert small == encode_event(prompt("a")).decode()
     assert is_stand_in(stand)
     assert len(stand) < 500
     assert longest <= PIECE + 3
@@ -101,7 +101,7 @@ def test_an_event_that_looks_like_a_stand_in_is_none(store: DuckDBStore) -> None
 
 
 def test_a_retry_is_known_by_the_ids_of_stand_ins(store: DuckDBStore) -> None:
-    events = [large("a"), said("b"), large("c")]
+    events = [large("a"), prompt("b"), large("c")]
     assert store.append(T, events, expected_version=0) == 3
     assert store.append(T, events, expected_version=0) == 3
     with pytest.raises(VersionConflictError):
@@ -110,9 +110,9 @@ def test_a_retry_is_known_by_the_ids_of_stand_ins(store: DuckDBStore) -> None:
 
 def test_a_fork_has_pieces_of_its_own(path: Path) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [large("a"), said("b"), large("c")], expected_version=0)
+        store.append(T, [large("a"), prompt("b"), large("c")], expected_version=0)
         store.fork(T, U, forked(T, 2), at=2)
-        assert list(store.read(U)) == [(1, large("a")), (2, said("b")), (3, forked(T, 2))]
+        assert list(store.read(U)) == [(1, large("a")), (2, prompt("b")), (3, forked(T, 2))]
         assert verify(store).ok
     with duckdb.connect(str(path)) as connection:
         connection.execute("DELETE FROM pieces WHERE timeline = 1")
@@ -140,7 +140,7 @@ def test_a_large_event_is_known_after_reopening_and_may_follow_others(path: Path
 )
 def test_missing_pieces_are_damage(path: Path, damage: str) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [said("a"), large("b"), large("c")], expected_version=0)
+        store.append(T, [prompt("a"), large("b"), large("c")], expected_version=0)
     with duckdb.connect(str(path)) as connection:
         connection.execute(damage)
     assert [(p.timeline, p.version) for p in verify(path).problems] == [(T, 2)]

@@ -8,7 +8,7 @@ import pytest
 from blocks import StoreError, TimelineId
 from persistence import DuckDBStore, verify
 from persistence.duckdb import _writer
-from tests.persistence.contract import T, U, compacted, many, said
+from tests.persistence.contract import T, U, compacted, many, prompt
 
 
 def test_removal_is_in_the_file_at_once_and_the_log_beside_it_is_as_if_new(tmp_path: Path) -> None:
@@ -21,16 +21,16 @@ def test_removal_is_in_the_file_at_once_and_the_log_beside_it_is_as_if_new(tmp_p
 
 def test_what_was_erased_is_not_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
-    noise = [said(f"noise {n} " + "y" * 900) for n in range(3_000)]
+    noise = [prompt(f"noise {n} " + "y" * 900) for n in range(3_000)]
     with DuckDBStore(path) as store:
         store.append(U, noise, expected_version=0)
-        secret = said("secret-4711 " + "x" * 50_000)
-        store.append(T, [secret, said("a"), compacted("c", cut=2)], expected_version=0)
-        store.append(U, [said("z")], expected_version=len(noise))
+        secret = prompt("secret-4711 " + "x" * 50_000)
+        store.append(T, [secret, prompt("a"), compacted("c", cut=2)], expected_version=0)
+        store.append(U, [prompt("z")], expected_version=len(noise))
         store.trim(T, 2)
         store.erase()
         assert b"secret-4711" not in path.read_bytes()
-        assert store.read(U, after=2_999) == [(3_000, noise[-1]), (3_001, said("z"))]
+        assert store.read(U, after=2_999) == [(3_000, noise[-1]), (3_001, prompt("z"))]
         assert store.append(T, many(2), expected_version=3) == 5
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.duckdb", "a.duckdb.lock"]
     with DuckDBStore(path) as store:
@@ -75,7 +75,7 @@ def test_what_was_acknowledged_and_removed_is_not_missed(tmp_path: Path) -> None
             name = TimelineId(f"talk {n}")
             store.append(name, [*many(6), compacted("c", cut=4)], expected_version=0)
             store.trim(name, 3 + n % 2)
-            store.fork(name, TimelineId(f"fork {n}"), said("f"), at=7)
+            store.fork(name, TimelineId(f"fork {n}"), prompt("f"), at=7)
             if n % 2:
                 store.remove(name)
     assert verify(path).ok

@@ -28,7 +28,7 @@ from persistence import DuckDBStore, verify
 from persistence._log import store_event
 from persistence.duckdb._writer import Append
 from persistence.testing import StoreContract
-from tests.persistence.contract import T, U, compacted, expanded, forked, many, said, versions
+from tests.persistence.contract import T, U, compacted, expanded, forked, many, prompt, versions
 
 
 class TestDuckDBStore(StoreContract):
@@ -76,8 +76,8 @@ def test_a_reopened_store_is_the_same_store(path: Path) -> None:
         before = store.load_window(T), store.load_window(U), store.list()
     with DuckDBStore(path) as store:
         assert (store.load_window(T), store.load_window(U), store.list()) == before
-        assert store.append(T, [said("next")], expected_version=8) == 9
-        assert store.append(T, [said("next")], expected_version=8) == 9, "still known as a retry"
+        assert store.append(T, [prompt("next")], expected_version=8) == 9
+        assert store.append(T, [prompt("next")], expected_version=8) == 9, "still known as a retry"
 
 
 def test_after_close_one_file_holds_everything(path: Path) -> None:
@@ -92,7 +92,7 @@ def test_large_appends_leave_no_long_log_to_small_ones(path: Path) -> None:
     with DuckDBStore(path) as store:
         for version in range(45):
             block = UserPrompt(id=BlockId(f"b{version}"), turn=TurnId("t1"), text="x" * 300_000)
-            event = msgspec.structs.replace(said(str(version)), block=block)
+            event = msgspec.structs.replace(prompt(str(version)), block=block)
             store.append(T, [event], expected_version=version)
         assert 0 < wal(path).stat().st_size < 8_500_000
     with DuckDBStore(path) as store:
@@ -107,17 +107,17 @@ def test_a_process_that_never_closed_lost_nothing(died: Path) -> None:
 
 def test_the_stored_bytes_are_those_of_the_codec_and_a_fork_copies_them(path: Path) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [said("a"), said("b")], expected_version=0)
+        store.append(T, [prompt("a"), prompt("b")], expected_version=0)
         store.fork(T, U, forked(T, 2), at=2)
     with duckdb.connect(str(path)) as connection:
         rows = connection.execute("SELECT payload FROM log ORDER BY timeline, version").fetchall()
-    texts = [encode_event(event).decode() for event in (said("a"), said("b"))]
+    texts = [encode_event(event).decode() for event in (prompt("a"), prompt("b"))]
     assert [text for (text,) in rows] == [*texts, encode_event(forked(T, 2)).decode(), *texts]
 
 
 def test_a_file_is_as_large_as_its_blocks_plus_little(path: Path) -> None:
     words = [os.urandom(6).hex() for _ in range(300)]
-    events = [said(" ".join(words[n % 97 : n % 97 + 60]) + str(n)) for n in range(2000)]
+    events = [prompt(" ".join(words[n % 97 : n % 97 + 60]) + str(n)) for n in range(2000)]
     with DuckDBStore(path) as store:
         for first in range(0, 2000, 200):
             store.append(T, events[first : first + 200], expected_version=first)
@@ -193,13 +193,13 @@ import os, sys
 from blocks import BlockAppended, ClosedError, UserPrompt
 from persistence import DuckDBStore, verify
 store = DuckDBStore(sys.argv[1])
-def said(name):
+def prompt(name):
     return BlockAppended(id=name, at=0.0, block=UserPrompt(id="b", turn="t1", text="x"))
-store.append("t", [said("1")], expected_version=0)
+store.append("t", [prompt("1")], expected_version=0)
 if (child := os.fork()) == 0:
     refused = 0
     for use in (
-        lambda: store.append("t", [said("2")], expected_version=1),
+        lambda: store.append("t", [prompt("2")], expected_version=1),
         lambda: store.load_window("t"),
         lambda: store.head("t"),
         lambda: store.list(),
@@ -211,7 +211,7 @@ if (child := os.fork()) == 0:
     store.close()
     os._exit(refused)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-assert store.append("t", [said("2")], expected_version=1) == 2
+assert store.append("t", [prompt("2")], expected_version=1) == 2
 store.close()
 DuckDBStore(sys.argv[1]).close()
 """
@@ -350,15 +350,15 @@ def test_a_full_disk_is_an_error_and_loses_nothing_acknowledged(path: Path) -> N
 
 
 def test_an_append_that_the_database_refuses_spares_its_neighbours(store: DuckDBStore) -> None:
-    good = Append(timeline=T, expected=0, events=[store_event(said("a"))])
-    broken = msgspec.structs.replace(store_event(said("b")), data=b"{broken")
+    good = Append(timeline=T, expected=0, events=[store_event(prompt("a"))])
+    broken = msgspec.structs.replace(store_event(prompt("b")), data=b"{broken")
     bad = Append(timeline=U, expected=0, events=[broken])
     store._writer.commit([good, bad])
     assert (good.committed, good.error) == (True, None)
     assert isinstance(bad.error, StoreError)
     assert store.head(T) == 1
     assert store.head(U) == 0
-    store.append(U, [said("c")], expected_version=0)
+    store.append(U, [prompt("c")], expected_version=0)
 
 
 def test_a_commit_that_was_interrupted_after_all_is_known_as_a_retry(
@@ -376,7 +376,7 @@ def test_a_commit_that_was_interrupted_after_all_is_known_as_a_retry(
     assert store.head(T) == 2, "the file was asked again"
     assert store.append(T, many(1, first=2), expected_version=1) == 2
     with pytest.raises(VersionConflictError):
-        store.append(T, [said("other")], expected_version=1)
+        store.append(T, [prompt("other")], expected_version=1)
 
 
 def test_use_after_close_names_the_file(store: DuckDBStore, path: Path) -> None:
@@ -408,6 +408,6 @@ def test_a_file_of_another_kind_is_refused_and_nothing_is_left_beside_it(
 
 def test_a_page_of_large_events_is_short(path: Path) -> None:
     with DuckDBStore(path) as store:
-        store.append(T, [said(f"{n} {'x' * 1_000_000}") for n in range(40)], expected_version=0)
+        store.append(T, [prompt(f"{n} {'x' * 1_000_000}") for n in range(40)], expected_version=0)
         assert len(store.read(T, limit=40)) < 40
         assert len(store.read(T, after=39, limit=40)) == 1

@@ -11,7 +11,7 @@ from persistence import (
     block_at,
 )
 from persistence.testing._events import holding
-from tests.persistence.contract import TURN, T, U, forked, said
+from tests.persistence.contract import TURN, T, U, forked, prompt
 
 CANARY = "c4nary"
 TEXTS = (
@@ -95,7 +95,7 @@ def leaks(url: str) -> list[str]:
         about = ArtifactDescription(timeline=T, tenant="acme")
         artifact = one.artifacts().put(CANARY.encode(), about)
         with PostgresStore(url, tenant="globex") as other:
-            other.append(U, [said("own")], expected_version=0)
+            other.append(U, [prompt("own")], expected_version=0)
         found = [
             f"{what}: {answer!r:.300}"
             for what, answer in attempts(url, artifact)

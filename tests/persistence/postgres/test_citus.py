@@ -29,7 +29,7 @@ from persistence.sql._rows import HEAD, PAGE, WINDOW
 from persistence.testing import StoreContract
 from tests._sizes import until
 from tests._table import for_each
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 from tests.persistence.postgres._escapes import leaks
 
 URL = os.environ.get("FOLDLINE_CITUS_URL", "")
@@ -112,8 +112,8 @@ def test_tenants_do_not_meet_whatever_they_do(login: str) -> None:
                 store.remove(T)
             assert store.artifacts().list(Requester("me")) == []
             assert store.artifacts().sweep() == 0
-        other.append(T, [said("a secret")], expected_version=0)
-        nobody.append(T, [said("public")], expected_version=0)
+        other.append(T, [prompt("a secret")], expected_version=0)
+        nobody.append(T, [prompt("public")], expected_version=0)
         one.trim(T, 3)
         assert [one.head(T), other.head(T), nobody.head(T)] == [4, 1, 1]
         assert [store.verify().events for store in (one, other, nobody)] == [2, 1, 1]
@@ -198,7 +198,7 @@ def check_talks(url: str, disturb: Callable[[], object]) -> None:
                 return n
             for _ in range(1000):
                 try:
-                    where.append(name, [said(f"{worker}.{n}")], expected_version=where.head(name))
+                    where.append(name, [prompt(f"{worker}.{n}")], expected_version=where.head(name))
                     break
                 except (StoreError, VersionConflictError):
                     continue

@@ -15,7 +15,7 @@ from blocks import TimelineId
 from persistence import ArtifactDescription, PostgresStore, verify
 from tests._postgres import Server
 from tests._sizes import sized
-from tests.persistence.contract import T, forked, many, said, versions
+from tests.persistence.contract import T, forked, many, prompt, versions
 
 SOCKET = ".s.PGSQL.5432"
 ROUNDS = sized(40, 1000)
@@ -122,7 +122,7 @@ def test_an_append_whose_connection_breaks_anywhere_happens_once(
 ) -> None:
     chance, due = Random(5), list[str]()  # noqa: S311 -- moments
     for n in range(ROUNDS):
-        batch = [said(f"{n}.{part}") for part in range(3)]
+        batch = [prompt(f"{n}.{part}") for part in range(3)]
         due += [event.id for event in batch]
         proxy.cut(chance.randrange(2), chance.choice(["request", "answer"]))
         assert store.append(T, batch, expected_version=3 * n) == len(due)

@@ -17,7 +17,7 @@ from persistence.sql._database import LostError, PassingError
 from tests._postgres import Server, running
 from tests._sizes import PATIENCE, until
 from tests._table import for_each
-from tests.persistence.contract import T, many, said, versions
+from tests.persistence.contract import T, many, prompt, versions
 
 WRITERS = 4
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
@@ -36,7 +36,7 @@ def written_during(store: PostgresStore, disturb: Callable[[], None]) -> dict[Ti
         for n in count():
             if over.is_set():
                 return
-            batch = [said(f"{worker}.{n}.{part}") for part in range(3)]
+            batch = [prompt(f"{worker}.{n}.{part}") for part in range(3)]
             version = store.append(name, batch, expected_version=version)
             acknowledged[name] = version
 

@@ -15,7 +15,7 @@ from persistence.testing import StoreContract
 from tests._postgres import Server
 from tests._sizes import until
 from tests._table import for_each
-from tests.persistence.contract import T, U, many, said
+from tests.persistence.contract import T, U, many, prompt
 from tests.persistence.postgres._pooler import CONNECTIONS, pooler
 from tests.persistence.postgres._woken import Woken
 
@@ -71,8 +71,8 @@ def test_tenants_who_take_turns_do_not_meet(url: str, behind: str) -> None:
         PostgresStore(behind + quote(" -cfoldline.tenant=globex")) as globex,
     ):
         for n in range(8):
-            acme.append(T, [said(f"acme {n}")], expected_version=n)
-            globex.append(U, [said(f"globex {n}")], expected_version=n)
+            acme.append(T, [prompt(f"acme {n}")], expected_version=n)
+            globex.append(U, [prompt(f"globex {n}")], expected_version=n)
         for store, name in ((acme, T), (globex, U)):
             for _ in range(CONNECTIONS):
                 assert [(info.id, info.version) for info in store.list()] == [(name, 8)]

@@ -16,7 +16,7 @@ from blocks import LogRewoundError, OutcomeUnknownError, StoreError, TimelineId
 from persistence import PostgresStore
 from tests._postgres import STANDBY, Server, is_there, running
 from tests._sizes import PATIENCE, until
-from tests.persistence.contract import T, many, said, versions
+from tests.persistence.contract import T, many, prompt, versions
 from timeline import Timeline
 
 pytestmark = [
@@ -29,10 +29,10 @@ WRITER = """
 import sys
 from itertools import count
 from persistence import PostgresStore
-from tests.persistence.contract import T, said
+from tests.persistence.contract import T, prompt
 store, version = PostgresStore(sys.argv[1], wait_seconds=60), 0
 for n in count():
-    version = store.append(T, [said(str(n))], expected_version=version)
+    version = store.append(T, [prompt(str(n))], expected_version=version)
     print(n, flush=True)
 """
 
@@ -141,9 +141,9 @@ def test_a_commit_that_no_standby_confirmed_is_not_acknowledged() -> None:
             nobody_waits(primary),
             pytest.raises(OutcomeUnknownError, match=r"standby|replication"),
         ):
-            store.append(T, [said("local")], expected_version=1)
+            store.append(T, [prompt("local")], expected_version=1)
         standby.start()
-        assert store.append(T, [said("local")], expected_version=1) == 2
+        assert store.append(T, [prompt("local")], expected_version=1) == 2
         assert versions(store.read(T)) == [1, 2]
 
 
@@ -156,6 +156,6 @@ def test_at_a_standby_one_may_read_and_is_told_where_to_write() -> None:
         with PostgresStore(f"{here}talks", wait_seconds=0.5) as copy:
             until(lambda: copy.head(T) == 1)
             with pytest.raises(StoreError, match=r"standby.*target_session_attrs=read-write"):
-                copy.append(T, [said("x")], expected_version=1)
+                copy.append(T, [prompt("x")], expected_version=1)
         with pytest.raises(StoreError, match=r"standby.*target_session_attrs=read-write"):
             PostgresStore(f"{here}nothing", wait_seconds=0.5)

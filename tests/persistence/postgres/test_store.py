@@ -23,7 +23,7 @@ from persistence.postgres._database import FEW
 from persistence.sql._rows import WINDOW
 from persistence.testing import StoreContract
 from tests._postgres import Server
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_password_is_never_shown(
         shown += [str(store), repr(store), repr(store._database), repr(store.block_index())]
         store.append(T, many(1), expected_version=0)
         with pytest.raises(VersionConflictError) as conflict:
-            store.append(T, [said("x")], expected_version=0)
+            store.append(T, [prompt("x")], expected_version=0)
     with pytest.raises(ClosedError) as closed:
         store.head(T)
     with pytest.raises(StoreError) as unreached:

@@ -22,7 +22,7 @@ from persistence.sql._rows import WINDOW
 from persistence.testing import StoreContract
 from tests._postgres import Server
 from tests._table import for_each
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 from tests.persistence.postgres._escapes import leaks
 from tests.persistence.postgres._woken import LONG, Woken
 
@@ -101,7 +101,7 @@ def test_the_same_name_is_another_timeline_for_another_tenant(
     assert [*other.search("text")] == []
     with pytest.raises(UnknownTimelineError):
         other.fork(T, U, forked(T, 2), at=2)
-    other.append(T, [said("a secret")], expected_version=0)
+    other.append(T, [prompt("a secret")], expected_version=0)
     assert (one.head(T), other.head(T)) == (3, 1)
     assert len(one.list()) == len(other.list()) == 1
     assert [*one.search("secret")] == []
@@ -214,7 +214,7 @@ def test_no_known_way_around_row_level_security_shows_a_row_of_another_tenant(
     """Nothing, or an error of the server, neither of which has a word of the other's."""
     with PostgresStore(login("acme")) as store:
         if store.head(T) == 0:
-            store.append(T, [said("c4nary")], expected_version=0)
+            store.append(T, [prompt("c4nary")], expected_version=0)
             asked(login("postgres"), "ANALYZE stored_events")
     with PostgresStore(login("globex")) as store:  # has rows of its own, which a scan meets first
         if store.head(U) == 0:

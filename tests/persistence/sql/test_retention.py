@@ -28,7 +28,7 @@ from persistence.sql._database import LostError
 from persistence.sql._store import SQLStore
 from persistence.testing._retention import saying
 from tests._postgres import Server
-from tests.persistence.contract import T, U, compacted, expanded, many, opened, said, versions
+from tests.persistence.contract import T, U, compacted, expanded, many, opened, prompt, versions
 
 SECRET = "secret-4711-plugh"  # noqa: S105 -- of nobody
 FOLDED = [*many(6), compacted("c", cut=4)]
@@ -94,7 +94,7 @@ def test_a_reader_finds_every_event_while_they_are_moved(where: str, old: Path) 
                 store.append(T, [compacted("c", cut=60)], expected_version=60)
                 for cut in range(10, 61, 10):
                     store.trim(T, cut, archive=old)
-                    store.rewrite(T, {cut - 1: said(str(cut - 1), at=float(cut - 1))})
+                    store.rewrite(T, {cut - 1: prompt(str(cut - 1), at=float(cut - 1))})
             finally:
                 stop.set()
             for each in looking:
@@ -113,7 +113,7 @@ def test_a_timeline_goes_whole_while_others_append_to_it(where: str) -> None:
             while not stop.is_set():
                 n += 1
                 with suppress(VersionConflictError):
-                    other.append(T, [said(f"{worker}.{n}")], expected_version=other.head(T))
+                    other.append(T, [prompt(f"{worker}.{n}")], expected_version=other.head(T))
 
         with ThreadPoolExecutor(4) as pool:
             growing = [pool.submit(grow, worker) for worker in range(4)]
@@ -150,7 +150,7 @@ def test_a_fork_while_its_parent_is_removed_is_whole_or_not_there(where: str) ->
             parent, child = TimelineId(f"talk {n}"), TimelineId(f"fork {n}")
             store.append(parent, FOLDED, expected_version=0)
             one = pool.submit(store.remove if n % 2 else store.trim, parent, *[] if n % 2 else [4])  # type: ignore[arg-type]  # one of two methods
-            two = pool.submit(other.fork, parent, child, said("f"), at=7)
+            two = pool.submit(other.fork, parent, child, prompt("f"), at=7)
             one.result()
             assert isinstance(two.exception(), UnknownTimelineError | None)
             assert store.head(child) == (0 if two.exception() else 8)
@@ -167,7 +167,7 @@ def test_a_connection_that_breaks_at_the_end_of_a_removal_is_no_harm(
         with breaking(store, monkeypatch):
             assert store.trim(T, 4, archive=old).events == 3
         with breaking(store, monkeypatch):
-            assert store.rewrite(T, {2: said("2", at=2.0)}).events == 1
+            assert store.rewrite(T, {2: prompt("2", at=2.0)}).events == 1
         with breaking(store, monkeypatch):
             assert store.remove(U).events == 3
         [archive] = store.kept(T).archives
@@ -203,7 +203,7 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_again(
         store.append(T, FOLDED, expected_version=0)
         store.trim(T, 4, archive=old)
         found = _retention.trimmed_of
-        new, replaced = said("2", at=2.0), list[str]()
+        new, replaced = prompt("2", at=2.0), list[str]()
 
         def late(*given: Any) -> Any:
             answer = found(*given)
@@ -225,7 +225,9 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_again(
 def test_what_is_archived_is_found_and_what_is_forgotten_says_so(where: str, old: Path) -> None:
     with opened(where) as store:
         store.append(
-            T, [saying("the zebra", said("a")), *many(5), compacted("c", cut=4)], expected_version=0
+            T,
+            [saying("the zebra", prompt("a")), *many(5), compacted("c", cut=4)],
+            expected_version=0,
         )
         store.trim(T, 4, archive=old)
         [hit] = store.search("zebra")
@@ -263,17 +265,17 @@ def changed(store: SQLStore, statement: str) -> None:
 
 def with_secret(store: SQLStore) -> None:
     """A store that was told something in three timelines."""
-    store.append(U, [said(f"noise {n} " + "y" * 900) for n in range(300)], expected_version=0)
-    large = saying(SECRET + "x" * 50_000, said("s"))
-    store.append(T, [large, saying(SECRET, said("b")), *FOLDED[2:]], expected_version=0)
-    store.append(TimelineId("gone"), [saying(SECRET, said("g"))], expected_version=0)
-    store.append(U, [saying(SECRET, said("z"))], expected_version=300)
+    store.append(U, [prompt(f"noise {n} " + "y" * 900) for n in range(300)], expected_version=0)
+    large = saying(SECRET + "x" * 50_000, prompt("s"))
+    store.append(T, [large, saying(SECRET, prompt("b")), *FOLDED[2:]], expected_version=0)
+    store.append(TimelineId("gone"), [saying(SECRET, prompt("g"))], expected_version=0)
+    store.append(U, [saying(SECRET, prompt("z"))], expected_version=300)
 
 
 def forget_it(store: SQLStore) -> None:
     store.trim(T, 4)
     store.remove(TimelineId("gone"))
-    store.rewrite(U, {301: saying("other", said("z"))})
+    store.rewrite(U, {301: saying("other", prompt("z"))})
 
 
 def test_what_was_erased_is_not_in_the_files_of_sqlite(tmp_path: Path) -> None:

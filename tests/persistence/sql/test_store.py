@@ -25,7 +25,7 @@ from persistence._log import RECENT_MAX
 from persistence.sql._database import LostError, Patience
 from persistence.sql._store import SQLStore
 from tests._sizes import PATIENCE
-from tests.persistence.contract import T, U, compacted, forked, many, opened, said, versions
+from tests.persistence.contract import T, U, compacted, forked, many, opened, prompt, versions
 
 BATCH = 3
 
@@ -99,7 +99,7 @@ def test_what_one_store_writes_another_reads_at_once(where: str) -> None:
         assert other.append(T, many(2, first=3), expected_version=2) == 4
         assert one.append(T, many(2, first=3), expected_version=2) == 4, "a repeat of the other's"
         with pytest.raises(VersionConflictError, match="expected version 2, found 4"):
-            one.append(T, [said("x")], expected_version=2)
+            one.append(T, [prompt("x")], expected_version=2)
         one.fork(T, U, forked(T, 3), at=3)
         assert versions(other.read(U)) == [1, 2, 3, 4]
         assert [info.id for info in other.list()] == [T, U]
@@ -140,7 +140,7 @@ def test_versions_that_no_log_has_are_conflicts_and_empty_pages(where: str) -> N
         store.append(T, many(2), expected_version=0)
         for expected in (2**62, 2**63, 10**30):
             with pytest.raises(VersionConflictError, match="found 2"):
-                store.append(T, [said("x")], expected_version=expected)
+                store.append(T, [prompt("x")], expected_version=expected)
             assert list(store.read(T, after=expected)) == []
             assert versions(store.read(T, limit=expected)) == [1, 2]
         beyond = RangeCompacted(
@@ -268,7 +268,7 @@ def test_an_append_that_lost_a_race_while_its_connection_broke_is_a_conflict(
     where: str, breaks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(where) as store, opened(where) as rival:
-        rival.append(T, [said("x")], expected_version=0)
+        rival.append(T, [prompt("x")], expected_version=0)
         monkeypatch.setattr(type(store._database), "append", Breaking(store, breaks))
         with pytest.raises(VersionConflictError, match="found 1"):
             store.append(T, many(1), expected_version=0)
@@ -301,9 +301,9 @@ def test_an_append_of_unknown_outcome_is_repeated_at_whatever_version_the_log_ha
             with pytest.raises(OutcomeUnknownError, match="on this store, at any version"):
                 store.append(name, many(2), expected_version=0)
             monkeypatch.undo()
-            rival.append(name, [said("theirs")], expected_version=store.head(name))
+            rival.append(name, [prompt("theirs")], expected_version=store.head(name))
             for n in range(2 * RECENT_MAX):
-                store.append(TimelineId("other"), [said(f"{name} {n}")], expected_version=n)
+                store.append(TimelineId("other"), [prompt(f"{name} {n}")], expected_version=n)
             for _ in range(2):
                 store.append(name, many(2), expected_version=store.head(name))
             ids = [event.id for _, event in store.read(name)]

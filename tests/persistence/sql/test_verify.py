@@ -5,7 +5,7 @@ import pytest
 from blocks import DamagedStoreError, MisuseError
 from persistence import ArtifactDescription, block_at, verify
 from persistence._store import StoreProblem
-from tests.persistence.contract import T, U, compacted, expanded, forked, many, opened, said
+from tests.persistence.contract import T, U, compacted, expanded, forked, many, opened, prompt
 
 
 @pytest.fixture
@@ -122,4 +122,4 @@ def test_it_changes_nothing(filled: str) -> None:
         before = connection.rows("SELECT * FROM events ORDER BY timeline, seq")
         verify(store)
         assert connection.rows("SELECT * FROM events ORDER BY timeline, seq") == before
-        store.append(T, [said("more")], expected_version=7)
+        store.append(T, [prompt("more")], expected_version=7)

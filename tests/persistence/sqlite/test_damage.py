@@ -21,7 +21,7 @@ from persistence import ArtifactDescription, SQLiteStore, open_store, repair, ve
 from persistence._verify import RepairReport
 from tests._sizes import sized
 from tests.persistence._full_disk import full_disk
-from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.contract import T, U, compacted, forked, many, prompt
 
 FLIPS = sized(20, 500)
 PAGES = sized(6, 500)
@@ -149,7 +149,7 @@ def wide(tmp_path: Path) -> Path:
     with SQLiteStore(path) as store:
         for n in range(40):
             for name in NAMES:
-                batch = [said(f"{name} {n} {part} " + "x" * 40 * n) for part in range(3)]
+                batch = [prompt(f"{name} {n} {part} " + "x" * 40 * n) for part in range(3)]
                 store.append(name, batch, expected_version=3 * n)
         store.append(NAMES[0], [compacted("c", cut=100)], expected_version=120)
         store.trim(NAMES[0], 50, archive=tmp_path)
@@ -224,11 +224,11 @@ def test_while_the_disk_is_full_an_append_says_what_is_true(tmp_path: Path) -> N
         with full_disk(path.stat().st_size + 4096):
             for _ in range(3):
                 with pytest.raises(StoreError, match="free disk space and repeat the call"):
-                    store.append(T, [said("x" * 300_000)], expected_version=41)
+                    store.append(T, [prompt("x" * 300_000)], expected_version=41)
             with pytest.raises(StoreError, match="free disk space and repeat the call"):
                 store.artifacts().put(b"y" * 300_000, about)
             assert (store.head(T), len(store.read(T))) == (41, 41), "what is there can be read"
-        assert store.append(T, [said("x" * 300_000)], expected_version=41) == 42
+        assert store.append(T, [prompt("x" * 300_000)], expected_version=41) == 42
         assert store.artifacts().put(b"y" * 300_000, about)
         assert verify(store).ok
     report = verify(f"sqlite:///{path}")
@@ -247,7 +247,7 @@ def test_a_checkpoint_that_finds_no_room_does_not_end_the_store(tmp_path: Path) 
     path = tmp_path / "talks.sqlite"
     with SQLiteStore(path) as store:
         for n in range(40):
-            store.append(T, [said(f"{n} " + "x" * 20_000)], expected_version=n)
+            store.append(T, [prompt(f"{n} " + "x" * 20_000)], expected_version=n)
         with full_disk(path.stat().st_size + 4096):
             store.close()
         with SQLiteStore(path) as again:

@@ -14,7 +14,7 @@ from persistence import DuckDBStore, EventStore, SQLiteStore, open_store, verify
 from persistence.sqlite._checkpoint import LOG_BYTES, WRITES
 from persistence.sqlite._database import IDLE_MAX
 from persistence.testing import StoreContract
-from tests.persistence.contract import T, many, said, versions
+from tests.persistence.contract import T, many, prompt, versions
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_log_is_folded_and_no_file_is_opened_beside_sqlite(
         monkeypatch.setattr("builtins.open", noted)
         largest = 0
         for n in range(6 * WRITES):
-            store.append(T, [said(f"{n} {'x' * 30_000}")], expected_version=n)
+            store.append(T, [prompt(f"{n} {'x' * 30_000}")], expected_version=n)
             largest = max(largest, path.with_name(f"{path.name}-wal").stat().st_size)
         assert store.verify().ok
     assert LOG_BYTES < largest < 3 * LOG_BYTES < path.stat().st_size
@@ -103,7 +103,7 @@ def test_a_file_of_one_kind_given_as_another_says_which_url_to_write(path: Path)
 def test_damage_is_told_as_damage(path: Path) -> None:
     with SQLiteStore(path) as store:
         for n in range(20):
-            store.append(T, [said(f"{n} {'x' * 5000}")], expected_version=n)
+            store.append(T, [prompt(f"{n} {'x' * 5000}")], expected_version=n)
     content = bytearray(path.read_bytes())
     for at in range(4096 * 3, len(content), 4096):
         content[at : at + 100] = b"\xff" * 100
@@ -117,7 +117,7 @@ def test_damage_is_told_as_damage(path: Path) -> None:
 def test_a_file_that_is_cut_off_is_damage(path: Path) -> None:
     with SQLiteStore(path) as store:
         for n in range(20):
-            store.append(T, [said(f"{n} {'x' * 5000}")], expected_version=n)
+            store.append(T, [prompt(f"{n} {'x' * 5000}")], expected_version=n)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
     with pytest.raises(DamagedStoreError), SQLiteStore(path) as store:

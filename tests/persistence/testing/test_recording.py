@@ -9,7 +9,7 @@ from blocks import Event, StoreError, TimelineId, VersionConflictError
 from persistence import MemoryStore
 from persistence._log import Attempts
 from persistence.testing import RecordingStore
-from tests.persistence.contract import T, many, said
+from tests.persistence.contract import T, many, prompt
 
 
 class Losing(MemoryStore):
@@ -52,8 +52,8 @@ class Doubling(MemoryStore):
 
 
 def lose(store: RecordingStore) -> None:
-    store.append(T, [said("lost")], expected_version=0)
-    store.append(T, [said("kept")], expected_version=0)
+    store.append(T, [prompt("lost")], expected_version=0)
+    store.append(T, [prompt("kept")], expected_version=0)
 
 
 def look_back(store: RecordingStore) -> None:
@@ -64,12 +64,12 @@ def look_back(store: RecordingStore) -> None:
 
 def be_refused(store: RecordingStore) -> None:
     with pytest.raises(VersionConflictError):
-        store.append(T, [said("sly")], expected_version=0)
+        store.append(T, [prompt("sly")], expected_version=0)
 
 
 def repeat(store: RecordingStore) -> None:
-    store.append(T, [said("a")], expected_version=0)
-    store.append(T, [said("a")], expected_version=0)
+    store.append(T, [prompt("a")], expected_version=0)
+    store.append(T, [prompt("a")], expected_version=0)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_an_append_that_nobody_knows_of_may_have_happened_and_may_be_repeated() 
     recording = RecordingStore(store)
     store.is_unsure = True
     with pytest.raises(StoreError):
-        recording.append(T, [said("a")], expected_version=0)
-    recording.append(T, [said("b")], expected_version=1)
-    assert recording.append(T, [said("a")], expected_version=0) == 1
+        recording.append(T, [prompt("a")], expected_version=0)
+    recording.append(T, [prompt("b")], expected_version=1)
+    assert recording.append(T, [prompt("a")], expected_version=0) == 1
     assert recording.problems() == []
 
 

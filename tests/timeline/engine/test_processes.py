@@ -13,7 +13,7 @@ import pytest
 from blocks import Recorded, TimelineId
 from persistence import open_store, verify
 from persistence.testing import RecordingStore
-from persistence.testing._recording import Call
+from persistence.testing._recording import StoreCall
 from tests._builders import open_timeline
 from tests._sizes import PATIENCE
 from tests.timeline.engine.test_racing import (
@@ -37,7 +37,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def talk_in_a_process(where: str, worker: int) -> list[Call]:
+def talk_in_a_process(where: str, worker: int) -> list[StoreCall]:
     """What it asked of the store; the clock is the machine's, so moments of processes can be compared."""
     with closing(open_store(where)) as store:
         recording = RecordingStore(store)

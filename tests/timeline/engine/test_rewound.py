@@ -15,7 +15,7 @@ from persistence import EventStore, MemoryStore
 from persistence.testing import RecordingStore
 from tests._builders import open_timeline, response, text
 from tests._table import for_each
-from tests.persistence.contract import STORES, new_store, said
+from tests.persistence.contract import STORES, new_store, prompt
 from timeline import AsyncTimeline, Timeline
 
 NAME = TimelineId("talk")
@@ -43,7 +43,7 @@ def rewritten(store: EventStore, events: Sequence[Event]) -> None:
 
 
 def others(count: int) -> list[Event]:
-    return [said(f"other {n}") for n in range(count)]
+    return [prompt(f"other {n}") for n in range(count)]
 
 
 WAYS: dict[str, Change] = {

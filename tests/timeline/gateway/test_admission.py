@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from blocks import BlockAppended, Recorded, TimelineExistsError, TimelineId, VersionConflictError
 from persistence import EventStore, MemoryStore
 from persistence.testing import StoreContract
-from persistence.testing._events import T, U, compacted, forked, many, said
+from persistence.testing._events import T, U, compacted, forked, many, prompt
 from render import Json
 from tests import _http
 from tests.timeline.gateway._agents import MODEL, Recording, gateway
@@ -131,7 +131,7 @@ def store() -> AdmittingStore:
 def visited(store: AdmittingStore, *texts: str) -> Visit:
     with store.visit() as visit:
         for text in texts:
-            store.append(T, [said(text)], expected_version=store.head(T))
+            store.append(T, [prompt(text)], expected_version=store.head(T))
     return visit
 
 
@@ -165,7 +165,7 @@ def test_who_came_first_takes_nobody_along(store: AdmittingStore) -> None:
 
 def test_a_write_outside_a_visit_waits_behind_one_that_waits(store: AdmittingStore) -> None:
     visit = visited(store, "a")
-    store.append(T, [said("b")], expected_version=1)
+    store.append(T, [prompt("b")], expected_version=1)
     assert kept(store) == []
     assert store.admit(visit)
     assert kept(store) == ["a", "b"]
@@ -174,7 +174,7 @@ def test_a_write_outside_a_visit_waits_behind_one_that_waits(store: AdmittingSto
 def test_a_visit_that_fails_leaves_nothing(store: AdmittingStore) -> None:
     def fail() -> None:
         with store.visit():
-            store.append(T, [said("a")], expected_version=0)
+            store.append(T, [prompt("a")], expected_version=0)
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -187,13 +187,13 @@ def test_what_another_process_has_written_meanwhile_is_a_conflict_and_stays(
     store: AdmittingStore,
 ) -> None:
     visit = visited(store, "a")
-    store.store.append(T, [said("another's")], expected_version=0)
+    store.store.append(T, [prompt("another's")], expected_version=0)
     with pytest.raises(VersionConflictError):
         store.admit(visit)
     store.turn_away(visit)
     assert kept(store) == ["another's"]
     with pytest.raises(VersionConflictError), store.visit():
-        store.append(T, [said("a")], expected_version=0)
+        store.append(T, [prompt("a")], expected_version=0)
     with pytest.raises(TimelineExistsError), store.visit():
         store.fork(T, T, forked(T, 1), at=1)
 
