@@ -1,4 +1,5 @@
-"""Claude Code's session log: JSON lines, one content block of a response per line.
+"""Claude Code's session log, and what `claude -p --output-format stream-json` prints: JSON lines, one content block of a
+response per line.
 
 It is read in the order of the file, not along `parentUuid`, because parallel calls make side branches, which a walk
 from the leaf would miss.  Lines with the same `message.id` are one response.
@@ -30,6 +31,7 @@ from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "claude-code"
 _SPOKEN = ("user", "assistant")
+_SESSION_FIELDS: Final = frozenset({"uuid", "sessionId", "session_id"})
 
 
 def _looks(source: Source) -> bool:
@@ -37,7 +39,7 @@ def _looks(source: Source) -> bool:
     return any(
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))
-        and ("uuid" in line or "sessionId" in line)
+        and not _SESSION_FIELDS.isdisjoint(line)
         for _, line in source.records
     )
 
@@ -62,7 +64,7 @@ def _read(source: Source) -> Session:
             case _:
                 pass  # lines that no model saw
     for _, line in source.records if len(main) < len(source.records) else ():
-        if line.get("isSidechain"):
+        if _is_aside(line):
             reader.aside(obj(line.get("message")), seconds(line.get("timestamp")))
     return reader.builder.build()
 
@@ -72,8 +74,13 @@ CLAUDE_CODE = Importer(NAME, _looks, _read)
 
 def _main(records: Sequence[Record]) -> Sequence[Record]:
     """The lines of the main agent; the file of a subagent has only sidechain lines, so these are its own."""
-    main = [record for record in records if not record[1].get("isSidechain")]
+    main = [record for record in records if not _is_aside(record[1])]
     return main if any(line.get("type") in _SPOKEN for _, line in main) else records
+
+
+def _is_aside(line: Json) -> bool:
+    """Whether it is a sub-agent's: the second field is that of the stream."""
+    return bool(line.get("isSidechain") or line.get("parent_tool_use_id"))
 
 
 def _content(line: Json, role: str) -> list[Content]:
@@ -90,7 +97,7 @@ class _Reader:
     def about(self, line: Json) -> None:
         """Note what the line says of the session: the user's title takes precedence over the agent's own."""
         builder = self.builder
-        builder.id = builder.id or string(line.get("sessionId"))
+        builder.id = builder.id or string(line.get("sessionId") or line.get("session_id"))
         builder.folder = builder.folder or string(line.get("cwd"))
         match line.get("type"):
             case "custom-title":

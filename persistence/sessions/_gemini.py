@@ -1,10 +1,12 @@
-"""Gemini CLI chats: one document or, since 0.40, one message per line; calls contain their results.
+"""Gemini CLI chats: one document or, since 0.40, one message per line; calls contain their results. And what
+`gemini --output-format stream-json` prints: one text, call or result per line.
 
 Newer versions write each result once more as the message of the user that brought it to the model, and lines that
 change what is before them: `$set` (fields of the chat, all messages at its beginning and when it is compressed) and
 `$rewindTo` (`chatRecordingService.ts` of the program).
 """
 
+from itertools import groupby
 from typing import Any
 
 from blocks import TextPart, UsageRecorded, text_of_parts
@@ -20,13 +22,15 @@ NAME = "gemini-cli"
 def _looks(source: Source) -> bool:
     """Whether this is a chat of Gemini CLI."""
     return "projectHash" in source.records[0][1] or any(
-        message.get("type") == "gemini" for _, message in source.messages
+        message.get("type") == "gemini" or _is_printed(message) for _, message in source.messages
     )
 
 
 def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
+    if any(_is_printed(line) for _, line in source.records):
+        return _read_printed(builder)
     builder.id = string(source.records[0][1].get("sessionId"))
     messages = _messages(source.messages)
     calls = (call for _, message in messages for call in objs(message.get("toolCalls")))
@@ -44,6 +48,48 @@ def _read(source: Source) -> Session:
 
 
 GEMINI = Importer(NAME, _looks, _read)
+
+
+def _is_printed(line: Json) -> bool:
+    return "tool_id" in line and line.get("type") in ("tool_use", "tool_result")
+
+
+def _read_printed(builder: Builder) -> Session:
+    """The session of a stream, in which texts come in pieces; those and the calls between two results are one response."""
+    response: LogStretch | None = None
+    for role, records in groupby(builder.source.records, lambda record: record[1].get("role")):
+        lines = [(number, line, seconds(line.get("timestamp"))) for number, line in records]
+        if role == "assistant":
+            response = response or builder.respond()
+            response.say("".join(string(line.get("content")) for _, line, _ in lines))
+            builder.tick(lines[-1][2])
+            continue
+        for number, line, at in lines:
+            call_id = string(line.get("tool_id"))
+            match line.get("type"):
+                case "init":
+                    builder.id = string(line.get("session_id"))
+                    builder.model = string(line.get("model"))
+                case "message":
+                    builder.user(parts_of(line.get("content")), at)
+                    response = None
+                case "tool_use":
+                    response = response or builder.respond()
+                    name, arguments = (
+                        string(line.get("tool_name")),
+                        tool_input(line.get("parameters")),
+                    )
+                    builder.call(response, call_id, name, arguments)
+                    builder.tick(at)
+                case "tool_result":
+                    output = line.get("output") or obj(line.get("error")).get("message")
+                    is_error = line.get("status") == "error"
+                    result = LoggedResult(parts=parts_of(output), is_error=is_error, line=number)
+                    builder.result(call_id, result, at)
+                    response = None
+                case _:
+                    pass  # the statistics at its end
+    return builder.build()
 
 
 def _messages(records: tuple[Record, ...]) -> list[Record]:

@@ -1,6 +1,6 @@
 """Logs that are a list of messages in a provider's format: which field has them, and what an agent adds to them."""
 
-from collections import deque
+from collections import Counter, deque
 
 import attrs
 from msgspec.structs import replace
@@ -171,8 +171,15 @@ def _read_openai(source: Source) -> Session:
     builder = Builder(source, "openai")
     builder.model = string(source.document.get("model"))
     builder.tools = definitions(source.document.get("tools"))
+    others = Counter[str]()
     for number, message in source.messages:
-        add_chat_message(builder, number, message)
+        if string(message.get("role")) in _CHAT_ROLES:
+            add_chat_message(builder, number, message)
+        else:
+            others[string(message.get("type")) or "without a role"] += 1
+    if others:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in others.items())
+        builder.skip(0, f"what is no chat message, skipped: {kinds}")
     return builder.build()
 
 

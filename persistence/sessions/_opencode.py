@@ -17,6 +17,8 @@ from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "opencode"
 _KINDS = ("session", "message", "part")
+_AS_TEXT = ("text/plain", "application/x-directory")
+"""Types of files whose content OpenCode sends in a synthetic text beside them (`message-v2.ts`), and not itself."""
 
 
 def _looks(source: Source) -> bool:
@@ -107,7 +109,9 @@ class _Reader:
     def _hear(self, info: Json, parts: list[Json], at: float | None) -> None:
         self.builder.system = self.builder.system or string(info.get("system"))
         content = [part for part in parts if part.get("type") in ("text", "file")]
-        sent = [part for part in content if part.get("ignored") is not True]
+        sent = [
+            p for p in content if p.get("ignored") is not True and p.get("mime") not in _AS_TEXT
+        ]
         for synthetic in (False, True):
             chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
             read = [part for item in chosen for part in parts_of(_typed(item))]

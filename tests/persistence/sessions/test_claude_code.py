@@ -434,3 +434,27 @@ def test_a_session_tells_its_id_its_folder_and_its_title(write: Write) -> None:
     own = {"type": "custom-title", "customTitle": "The cart", "sessionId": "8f1c"}
     later = {"type": "ai-title", "aiTitle": "A cart, tested"}
     assert read_session(write(*lines, own, later)).title == "The cart", "the user's own stands"
+
+
+def test_the_stream_of_a_headless_run_is_read_without_its_sub_agents(
+    write: Write, kinds: Kinds
+) -> None:
+    """As `claude -p --output-format stream-json` prints it: no ids of lines, and no prompt."""
+
+    def printed(line: dict[str, Any], parent: str | None = None) -> dict[str, Any]:
+        bare = {name: line[name] for name in ("type", "message")}
+        return {**bare, "session_id": "s", "parent_tool_use_id": parent}
+
+    session = read_session(
+        write(
+            {"type": "system", "subtype": "init", "session_id": "s", "cwd": "/w"},
+            printed(answer(1, "m1", text("Look."), tool("c1"))),
+            printed(answer(2, "x1", text("Aside."), usage={"input_tokens": 7}), "c1"),
+            printed(result(3, "c1")),
+            printed(answer(4, "m2", text("Done."))),
+            {"type": "result", "subtype": "success", "result": "Done.", "session_id": "s"},
+        )
+    )
+    assert (session.format, session.id, session.folder) == ("claude-code", "s", "/w")
+    assert kinds(session) == ["turn", "[text call]", "result", "[text]"]
+    assert [usage.uncached for usage in session.aside] == [7]

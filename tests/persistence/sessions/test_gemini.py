@@ -130,3 +130,36 @@ def test_what_the_user_took_back_is_not_in_the_session(
     assert kinds(read_session(write(HEADER, ASK, {"$rewindTo": {"a": []}}, again))) == [
         "turn prompt"
     ]
+
+
+def test_what_the_program_prints_as_a_stream_is_read_with_its_calls(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    at = {"timestamp": "2026-01-01T00:00:01Z"}
+    call = {"type": "tool_use", "tool_name": "ls", "parameters": {"dir": "."}, **at}
+    result = {"type": "tool_result", "status": "success", "output": "a", **at}
+    failure = {"type": "tool_result", "status": "error", "error": {"message": "denied"}, **at}
+    session = read_session(
+        write(
+            {"type": "init", "session_id": "s", "model": "gem", **at},
+            {"type": "message", "role": "user", "content": "go", **at},
+            {"type": "message", "role": "assistant", "content": "I lo", "delta": True, **at},
+            {"type": "message", "role": "assistant", "content": "ok.", "delta": True, **at},
+            {**call, "tool_id": "c1"},
+            {**call, "tool_id": "c2"},
+            {**result, "tool_id": "c1"},
+            {**failure, "tool_id": "c2"},
+            {"type": "message", "role": "assistant", "content": "Done.", "delta": True, **at},
+            {"type": "result", "status": "success", "stats": {}, **at},
+        )
+    )
+    assert (session.format, session.id, session.model) == ("gemini-cli", "s", "gem")
+    assert kinds(session) == [
+        "turn prompt",
+        "[text call call]",
+        "result",
+        "result",
+        "[text]",
+    ]
+    texts = [text_of(block) for item in session.items for block in item.blocks]
+    assert {"I look.", "a", "denied", "Done."} <= set(texts)

@@ -503,3 +503,20 @@ def test_inspects_samples_have_tool_calls_of_their_own_shape(
     block = session.calls[0].blocks[0]
     assert isinstance(block, ToolCall)
     assert (block.name, block.input) == ("web_go", {"url": "x"})
+
+
+def test_lines_that_are_no_chat_messages_are_reported(write: Callable[..., Path]) -> None:
+    """A log of an unknown program looks like a list of messages, and nothing of it is lost without a word."""
+    session = read_session(
+        write(
+            {"role": "user", "content": "go"},
+            {"type": "tool_started", "name": "ls"},
+            {"type": "tool_started", "name": "cat"},
+            {"ended": True},
+            {"role": "assistant", "content": "Done."},
+        )
+    )
+    assert session.format == "openai"
+    assert [notice.text for notice in session.notices] == [
+        "what is no chat message, skipped: 2 tool_started, 1 without a role"
+    ]

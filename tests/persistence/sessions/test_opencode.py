@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blocks import AssistantThinking, ToolResult, UserPrompt, text_of
+from blocks import AssistantThinking, ImagePart, ToolResult, UserPrompt, text_of
 from persistence.sessions import Session, read_session
 
 Document = Callable[[Any], Path]
@@ -125,3 +125,21 @@ def test_files_of_the_storage_are_put_together(document: Document, kinds: Kinds)
     assert "the first of 2 conversations" in session.notices[0].text
     agent = read_session(f"{path}#1")
     assert text_of(agent.items[0].blocks[1]) == "Find it."
+
+
+def test_a_file_that_is_sent_as_text_is_not_sent_itself(document: Document, kinds: Kinds) -> None:
+    """OpenCode writes what it read beside it, in a synthetic text; a picture is sent."""
+    folder = {"type": "file", "mime": "application/x-directory", "url": "file:///src/", "id": "p1"}
+    listing = text("Called the list tool: a.py b.py", synthetic=True)
+    picture = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,aGVsbG8="}
+    session = read_session(
+        document(
+            exported(
+                (info(1, "m1", "user"), [text("look"), folder, {**folder, "mime": "text/plain"}]),
+                (info(2, "m2", "user"), [text("this"), listing, picture]),
+            )
+        )
+    )
+    prompts = [b for item in session.items for b in item.blocks if isinstance(b, UserPrompt)]
+    assert [[type(part) for part in prompt.parts] for prompt in prompts] == [[], [ImagePart]]
+    assert kinds(session)[-1] == "attachment"
