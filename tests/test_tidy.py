@@ -93,6 +93,46 @@ def parameters_of(function: Function) -> set[str]:
     return {argument.arg for argument in every} - {"self", "cls"}
 
 
+PARTICIPLES = frozenset({"found", "known", "said", "given", "kept", "asked", "told", "heard"})
+PUBLIC = frozenset(
+    {
+        "blocks/_errors.py found",
+        "persistence/_memory.py kept",
+        "persistence/_store.py kept",
+        "persistence/duckdb/_store.py kept",
+        "persistence/sql/_store.py kept",
+        "render/policy/_context.py known",
+        "render/stages/_budget.py known",
+        "timeline/engine/_operations.py kept",
+        "timeline/engine/_operations.py known",
+        "timeline/fake_provider/_provider.py known",
+        "timeline/gateway/_admission.py kept",
+        "timeline/report/_requests.py kept",
+        "timeline/tokens/_counter.py known",
+    }
+)
+"""Names that callers, JSON or a page already use."""
+
+
+def test_a_name_says_what_the_thing_is() -> None:
+    """A participle says when a thing came to be: `found` is a match, a row, a file."""
+    names = {f"{name} {each}" for name in FILES for each in bound_names(name)}
+    assert {each for each in names if each.rpartition(" ")[2] in PARTICIPLES} == PUBLIC
+
+
+def bound_names(name: str) -> Iterator[str]:
+    for node in ast.walk(parsed(name)):
+        match node:
+            case ast.Name(id=word, ctx=ast.Store()) | ast.Attribute(attr=word, ctx=ast.Store()):
+                yield word.strip("_")
+            case ast.arg(arg=word) | ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word):
+                yield word.strip("_")
+            case ast.ClassDef(name=word):
+                yield word.strip("_").lower()
+            case _:
+                pass
+
+
 def test_nothing_is_swallowed() -> None:
     """Code catches what it expects."""
     assert [place for name in FILES if name not in EDGES for place in swallowing(name)] == []
