@@ -230,6 +230,7 @@ from blocks._tools import TOOL_KINDS as TOOL_KINDS
 from blocks._tools import WEB_TOOLS as WEB_TOOLS
 from blocks._tools import asks_user as asks_user
 from blocks._tools import default_durability as default_durability
+from blocks._tools import inner_call as inner_call
 from blocks._tools import tool_kind as tool_kind
 from blocks._tools import tool_target as tool_target
 from blocks._tools import written_paths as written_paths

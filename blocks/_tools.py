@@ -8,13 +8,22 @@
 | search | ephemeral | cheap, and usually repeated with other words anyway |
 | web | non-replayable | it costs money, is limited, and changes |
 | other | anchoring | the default |
+
+Codex also has its model write programs: the tool `exec` takes JavaScript that calls the other tools. A program that calls one
+of them, with arguments that stand in it, counts as that call; one that calls several counts as its patches, if it has any:
+
+    const r = await tools.exec_command({cmd:"go test ./...", workdir:"/work"}); text(r.output)
+    const patch = "*** Begin Patch\\n..."; text(await tools.apply_patch(patch))
 """
 
+import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from blocks._block import Durability, Envelope, ToolKind
+from blocks._codec import clean_json
 
 TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
     name: kind
@@ -94,6 +103,7 @@ def tool_kind(
     """What a call of a tool with this name does; a declaration in its result's envelope takes precedence."""
     if envelope and envelope.kind:
         return envelope.kind
+    name, arguments = inner_call(name, arguments or {})
     name = name.lower()
     if name in EDITOR_TOOLS and arguments and arguments.get("command") == "view":
         return "read"
@@ -110,6 +120,7 @@ def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) 
 
     An argument that the result's envelope declares comes first.
     """
+    _, arguments = inner_call(_PROGRAM, arguments)
     for key in ((envelope.target,) if envelope and envelope.target else ()) + _TARGETS:
         match arguments.get(key):
             case str(value) if value.strip():
@@ -134,6 +145,7 @@ def written_paths(
         return ()
     if declared := _declared_paths(arguments, envelope):
         return declared
+    name, arguments = inner_call(name, arguments)
     for key in _FILES:
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
@@ -158,3 +170,74 @@ def texts_in(value: object) -> tuple[str, ...]:
     """The strings in a field that holds one, or a list of them; other values are ignored."""
     items = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
     return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+
+
+# Programs that call tools.
+
+
+_PROGRAM: Final = "exec"
+_PATCH: Final = "apply_patch"
+_TEXT: Final = r"""(?P<quote>["'`])(?P<text>(?:(?!(?P=quote))[^\\]|\\.)*)(?:(?P=quote)|\Z)"""
+_TEXTS: Final = re.compile(_TEXT, re.DOTALL)
+_TOOL: Final = re.compile(r"\btools\.(\w+)\s*\(\s*(?P<variable>[A-Za-z_$][\w$]*)?")
+_TOKEN: Final = re.compile(
+    rf"{_TEXT}|(?P<key>[A-Za-z_$][\w$]*)(?=\s*:)|(?P<other>true|false|null|-?\d[\d.]*|[][{{}}:,])|\s+",
+    re.DOTALL,
+)
+_COMPUTED: Final = re.compile(r"(?<!\\)\$\{")
+_ESCAPE: Final = re.compile(r'\\x(?P<hex>[\da-fA-F]{2})|\\["\\/bfnrtu]|\\(?P<plain>.)|"', re.DOTALL)
+"""What JavaScript writes otherwise in a text than JSON does."""
+
+
+def inner_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The name and the arguments of the call that a program makes, or of its patches; of any other call, its own."""
+    source = arguments.get("input") if name == _PROGRAM else None
+    return (_called_in(source) if isinstance(source, str) else None) or (name, arguments)
+
+
+@lru_cache(maxsize=256)
+def _called_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
+    outside = _TEXTS.sub(lambda text: "\0" * len(text[0]), source)
+    calls = [(call[1], _argument(source, outside, call)) for call in _TOOL.finditer(outside)]
+    if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
+        return _PATCH, {"input": "\n".join(patches)}
+    match calls:
+        case [(name, dict() as value)]:
+            return name, cast("dict[str, Any]", value)
+        case _:
+            return None
+
+
+def _argument(source: str, outside: str, call: re.Match[str]) -> Any:
+    """The argument of a call in a program, which may be a variable; `outside` is the program without its texts."""
+    if not (variable := call["variable"]):
+        return _literal(source, call.end())
+    definition = re.search(rf"\b(?:const|let|var)\s+{re.escape(variable)}\s*=\s*", outside)
+    return _literal(source, definition.end()) if definition else None
+
+
+def _literal(source: str, start: int) -> Any:
+    """The value that is written at this place of a program; None: it is computed."""
+    parts, depth = list[str](), 0
+    for token in iter(_TOKEN.scanner(source, start).match, None):  # type: ignore[attr-defined]
+        if token["text"] is not None:
+            if token["quote"] == "`" and _COMPUTED.search(token["text"]):
+                return None
+            parts.append(f'"{_ESCAPE.sub(_as_json, token["text"])}"')
+        elif token["key"]:
+            parts.append(f'"{token["key"]}"')
+        elif token["other"]:
+            parts.append(token["other"])
+            depth += (token["other"] in "[{") - (token["other"] in "]}")
+        if parts and depth <= 0:
+            break
+    try:
+        return clean_json(json.loads("".join(parts), strict=False))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_json(escape: re.Match[str]) -> str:
+    if escape[0] == '"':
+        return '\\"'
+    return f"\\u00{escape['hex']}" if escape["hex"] else escape["plain"] or escape[0]

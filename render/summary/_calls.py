@@ -7,6 +7,7 @@
 Lines whose number is not known are not shown, nor is a line that a viewer has cut.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,12 +16,14 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple, cast
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import (
     Envelope,
     ToolCall,
     ToolKind,
     ToolResult,
+    inner_call,
     is_sealed,
     leaves,
     text_of,
@@ -56,7 +59,7 @@ class Run:
     answer: Entry | None
     """The result; None: there is none."""
     call: ToolCall
-    """As it was appended, also if it is hidden."""
+    """As it was appended, also if it is hidden; of a program, the call that it makes (see `inner_call`)."""
     envelope: Envelope | None
     kind: ToolKind
     target: str
@@ -112,7 +115,7 @@ class Run:
 
 
 _REFUSED: Final = re.compile(
-    r"\W*(?:<tool_use_error>|error\b|failed\b|invalid\b|no replacement\b|no changes\b|could not\b|cannot\b|unable\b"
+    r"\W*(?:<tool_use_error>|(?:script )?error\b|failed\b|invalid\b|no replacement\b|no changes\b|could not\b|cannot\b|unable\b"
     r"|apply_patch verification failed|your proposed edit has introduced)",
     re.IGNORECASE,
 )
@@ -141,12 +144,15 @@ def runs_of(entries: Sequence[Entry]) -> dict[str, Run]:
 def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
     result = answer.block if answer and isinstance(answer.block, ToolResult) else None
     envelope = result.envelope if result else None
-    kind, target = tool_kind(call.name, call.input, envelope), tool_target(call.input, envelope)
+    name, arguments = inner_call(call.name, call.input)
+    call = replace(call, name=name, input={**arguments})
+    kind, target = tool_kind(name, arguments, envelope), tool_target(arguments, envelope)
     is_visible = answer and result and answer.original is None and not is_sealed(result)
-    text = text_of(result) if result and is_visible else ""
+    text = _unpacked(text_of(result)) if result and is_visible else ""
     is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
     status = status_of(result)
-    is_bad = {"write": bool(_REFUSED.match(text)), "command": status not in WENT_WELL}
+    refusal = _REFUSED.match(text, output_of(text)[0])
+    is_bad = {"write": refusal is not None, "command": status not in WENT_WELL}
     command = command_of(call.input, target) if kind == "command" else None
     return Run(
         entry=entry,
@@ -171,7 +177,8 @@ def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
 
 
 _BEFORE: Final = re.compile(
-    r"(?:(?:Chunk ID|Wall time|Process \w+ with|Original token count|Exit code)\b[^\n]*\n){1,8}Output:\n"
+    r"(?:Script \w+[^\n]*\nWall time [^\n]*\nOutput:\n\n?"
+    r"|(?:(?:Chunk ID|Wall time|Process \w+ with|Original token count|Exit code)\b[^\n]*\n){1,8}Output:\n)"
     r"(?:Warning: truncated output[^\n]*\n)?(?:Total output lines:[^\n]*\n+)?"
     r"|<returncode>-?\d+</returncode>\n<output>\n"
     r"|(?:Command: [^\n]*\nDirectory: [^\n]*\n)?(?:Output|Stdout): ?\n?"
@@ -203,6 +210,33 @@ def output_of(text: str) -> tuple[int, int]:
         return start, len(text)
     behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
+
+
+PROGRAM: Final = "Script "
+"""The beginning of the result of a program of Codex, which says that the program ended, and not how its command did."""
+_SESSION: Final = re.compile(r"\s*\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
+"""How a program of Codex prints, at its end, that the command which it started goes on."""
+
+
+def _unpacked(text: str) -> str:
+    """The result of a program of Codex, as the tool that it called would have written it; any other result as it is."""
+    if not text.startswith(PROGRAM):
+        return text
+    output = text[output_of(text)[0] :]
+    try:
+        printed: object = json.loads(output, strict=False)
+    except (ValueError, RecursionError):
+        printed = None
+    match printed:
+        case {"output": str(inner), **rest}:
+            session, status = rest.get("session_id"), rest.get("exit_code")
+        case _:
+            going_on = _SESSION.search(output)
+            if going_on is None:
+                return text
+            inner, session, status = output[: going_on.start()], going_on[1], None
+    how = f"running with session ID {session}" if session else f"exited with code {status}"
+    return f"Process {how}\nOutput:\n{inner}"
 
 
 def is_cut(text: str) -> bool:
@@ -248,10 +282,11 @@ def status_of(result: ToolResult | None) -> str:
     for key in ("exit_code", "returncode", "exit_status"):
         if key in fields:
             return one_line(leaves(fields[key]), STATUS_MAX)
-    text = text_of(result)
+    text = _unpacked(text_of(result))
     ends = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
     status = _STATUS.search(ends.lower())
-    return status.group(1) if status else "failed" if result.is_error else "ok"
+    is_bad = result.is_error or text.startswith("Script failed")
+    return status.group(1) if status else "failed" if is_bad else "ok"
 
 
 def telling_error(output: str) -> str:

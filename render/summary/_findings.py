@@ -478,7 +478,7 @@ REPORTING_TOOLS: Final = frozenset(
 )  # fmt: skip
 """Tools whose results are the report of another agent, by their names in lower case: Claude Code (Task, Agent), opencode,
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
-Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
+Gemini CLI (codebase_investigator). With a `cell_id`, Codex waits for a program. A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 10_000
@@ -523,7 +523,8 @@ def _notified(text: str) -> Iterator[tuple[str, str]]:
 
 def is_delegated(call: ToolCall) -> bool:
     """Whether a call has another agent do something."""
-    return call.name.lower() in REPORTING_TOOLS or bool(REPORTING_KEYS & call.input.keys())
+    is_reporting = call.name.lower() in REPORTING_TOOLS and "cell_id" not in call.input
+    return is_reporting or bool(REPORTING_KEYS & call.input.keys())
 
 
 def _answered(run: Run) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,7 @@ from blocks import (
     words_of,
 )
 from blocks.formats import command_in
-from render.summary._calls import Run, edits_of, outcome, shared_folder, telling_error
+from render.summary._calls import PROGRAM, Run, edits_of, outcome, shared_folder, telling_error
 from render.summary._identifiers import one_line, searched, table
 from render.summary._prose import is_assent
 from render.summary._shell import Command, CommandLine, commands_in, name_of
@@ -367,7 +367,8 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         and not _covers(command, old)
     ]
     if checking and checking[-1].end != "&":
-        result = _result(run, tests, is_hidden=checking[-1].end == "|")
+        is_hidden = checking[-1].end == "|" or run.whole.startswith(PROGRAM)
+        result = _result(run, tests, is_hidden=is_hidden)
         left.append(CheckRecord(command=command, result=result, seen=run.version))
     checks = [check for check in left if _suites(check.command)]
     errors = [check for check in left if check not in checks]
@@ -440,7 +441,7 @@ def _suites(command: str) -> list[str]:
 
 
 def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
-    """What came of a check; of one whose status a pipe hides, the line that tells of a fault."""
+    """What came of a check; of one whose status a pipe or a program hides, the line that tells of a fault."""
     why, status = telling_error(run.text), run.status
     if run.failed or "failed" in tests or "errors" in tests:
         how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
@@ -467,7 +468,7 @@ def failing_in(text: str) -> list[str]:
 
 PROCESSES_MAX: Final = 4
 STARTED: Final = re.compile(
-    r"^(?:Command|Process|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
+    r"^(?:Command|Process|Script|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
     re.MULTILINE | re.IGNORECASE,
 )
 """How a tool says that the command runs on, and under which id: Claude Code, Codex."""

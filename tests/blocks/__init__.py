@@ -6,6 +6,6 @@ _events, _fold_state, _ids, _summary, _window: test_codec.py
 _block: test_codec.py, test_block.py
 _codec: test_codec.py, test_sealed.py, ../timeline/test_deep.py
 _errors: test_errors.py, ../timeline/test_misuse.py
-_tools: test_block.py
+_tools: test_tools.py, test_block.py
 _naming: test_naming.py, ../timeline/engine/test_paths.py
 """

@@ -31,6 +31,7 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    inner_call,
     standing_of,
     text_of,
 )
@@ -209,7 +210,7 @@ def edits_of(response: Iterable[Block]) -> Iterator[tuple[str, ...]]:
     """The old lines of each edit that a response makes, without white space around them."""
     for block in response:
         if isinstance(block, ToolCall):
-            for old in _edited(block.input):
+            for old in _edited(inner_call(block.name, block.input)[1]):
                 lines = tuple(
                     line for line in map(str.strip, old) if len(line) >= OLD_LINE_CHARACTERS_MIN
                 )

@@ -414,6 +414,14 @@ def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> No
     assert finding.text.endswith("- row 7\n- row 9")
 
 
+def test_who_waits_for_a_program_gets_no_report() -> None:
+    wait = call("a", name="wait", cell_id="7")
+    ended = result(
+        "a", "Script completed\nWall time 1.0 seconds\nOutput:\n\nThe build of `hk` is done."
+    )
+    assert found(prompt("go"), wait, ended, NEXT) == []
+
+
 def test_of_a_sub_agents_report_each_paragraph_has_its_first_sentence() -> None:
     first = "The sign of each amount is lost in the reader of the ledger."
     other = "Row 7 of the second table is wrong for the same reason as that."

@@ -127,6 +127,54 @@ def test_a_session_that_exits_is_a_run_of_the_command_that_started_it() -> None:
     assert "cargo test -> 1 failed, 5 passed: cart::total" in text(done)
 
 
+def program(call_id: str, source: str, printed: str, how: str = "completed") -> list[Block]:
+    """A call of Codex's tool that takes a program, and its result."""
+    answer = f"Script {how}\nWall time 0.1 seconds\nOutput:\n\n{printed}"
+    return [call(call_id, name="exec", input=source), result(call_id, answer)]
+
+
+def test_what_a_program_calls_is_what_was_done() -> None:
+    state = after(
+        *program("a", 'const r = await tools.exec_command({cmd:"cargo test","workdir":"/w"}); text(r.output)',
+                 "test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured"),
+        *program("b", 'text(JSON.stringify(await tools.exec_command({cmd:"git commit -m x"})))',
+                 '{"exit_code":0,"output":"[cart 1a2b3c4] Fix cart\\n 1 file changed"}'),
+        *program("c", 'const p = "*** Begin Patch\\n*** Update File: a.rs\\n@@\\n-a\\n+b\\n*** End Patch"; text(await tools.apply_patch(p))', "{}"),
+        *program("d", 'text(await tools.apply_patch("*** Begin Patch\\n*** Update File: b.rs\\n*** End Patch"))',
+                 "Script error:\napply_patch verification failed: no such line", how="failed"),
+    )  # fmt: skip
+    assert "cargo test -> 1 failed, 5 passed" in text(state)
+    assert state.repository.branch == "cart"
+    assert [change.path for change in state.changes] == ["a.rs"]
+    assert "-> failed: apply_patch verification failed: no such line" in text(state)
+
+
+def test_a_program_that_says_nothing_of_the_exit_status_is_believed_by_its_output() -> None:
+    source = 'text((await tools.exec_command({cmd:"cargo build"})).output)'
+    told = text(
+        after(*program("a", source, "error: could not compile `hk`\nerror[E1]: no such name"))
+    )
+    assert "cargo build -> error[E1]: no such name" in told
+
+
+@for_each(
+    ("printed", "session"),
+    [
+        ('{"session_id":7,"output":"Compiling"}', 7),
+        ("Compiling\nSESSION_ID=7", 7),
+    ],
+)
+def test_a_command_that_a_program_started_is_a_process(printed: str, session: int) -> None:
+    start = 'const r = await tools.exec_command({cmd:"cargo test"}); text(JSON.stringify(r))'
+    running = after(*program("a", start, printed))
+    assert [each.command for each in running.processes] == ["cargo test"]
+    poll = f'text(JSON.stringify(await tools.write_stdin({{session_id:{session},chars:""}})))'
+    end = '{"exit_code":101,"output":"test result: FAILED. 5 passed; 1 failed; 0 ignored"}'
+    done = after(*program("b", poll, end), before=running)
+    assert done.processes == ()
+    assert "cargo test -> 1 failed, 5 passed" in text(done)
+
+
 @for_each("ending", ["kill %1", "pkill -f server.py", "kill 4711"])
 def test_what_the_shell_left_running_ends_when_it_is_killed(ending: str) -> None:
     running = after(*ran("a", "python server.py > log 2>&1 &"))
