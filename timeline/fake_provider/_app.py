@@ -187,7 +187,13 @@ class Recorded:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = _begun(scope)
+        pairs = [(name.decode("latin-1"), v.decode("latin-1")) for name, v in scope["headers"]]
+        request = HttpRequest(
+            method=scope["method"],
+            path=scope["path"],
+            query=_without_key(scope["query_string"].decode("latin-1")),
+            headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
+        )
         self.requests.append(request)
 
         async def received() -> Message:
@@ -200,16 +206,6 @@ class Recorded:
             await send(message)
 
         await self.app(scope, received, sent)
-
-
-def _begun(scope: Scope) -> HttpRequest:
-    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-    return HttpRequest(
-        method=scope["method"],
-        path=scope["path"],
-        query=_without_key(scope["query_string"].decode("latin-1")),
-        headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
-    )
 
 
 def _without_key(query: str) -> str:
