@@ -155,8 +155,7 @@ class ArtifactService:
     def _put(self, proposal: Proposal, text: str) -> ArtifactId | None:
         try:
             first_line = proposal.replacement.partition("\n")[0]
-            sensitivity = proposal.sensitivity
-            about = self.description(proposal.path, first_line, sensitivity=sensitivity)
+            about = self.description(proposal.path, first_line, sensitivity=proposal.sensitivity)
             store = self.store
             return store.put(text.encode(errors="surrogatepass"), about) if store else None
         except Exception:

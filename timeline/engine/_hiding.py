@@ -122,8 +122,7 @@ def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
     """
 
     def restored(targets: Sequence[Target]) -> View:
-        blocks = tuple(each.block.id for each in targets)
-        return changed(engine.view, (), blocks, engine.clock())
+        return changed(engine.view, (), tuple(each.block.id for each in targets), engine.clock())
 
     return (yield from _settled(engine, keys, restored))
 
@@ -429,8 +428,7 @@ def taken_back(
     blocks = dict(blocks_of(log))
     hidden = {version: block for version, block in blocks.items() if block.id in texts}
     quoting = (part for _, event in log for part in _quoting(event))
-    visible = shown(blocks.values(), {**withheld, **texts})
-    redaction = Redaction(hidden.values(), quoting, visible)
+    redaction = Redaction(hidden.values(), quoting, shown(blocks.values(), {**withheld, **texts}))
     return [(version, _without(event, hidden, texts, redaction)) for version, event in log]
 
 

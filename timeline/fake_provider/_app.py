@@ -24,8 +24,6 @@ from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
 
 CODEX: Final = "/backend-api/codex"
 """The prefix of the paths, in place of `/v1`."""
-_ACCOUNTS: Final = "/backend-api/wham/accounts/check"
-_SETTINGS: Final = "/backend-api/wham/settings/user"
 _LOGGED_IN: Final = f"{CODEX}/responses"
 _BYTES_MAX: Final = 2**26
 """Largest size of a request in bytes, both compressed and decompressed. The provider's own limit is half of it and
@@ -166,8 +164,7 @@ def unpacked(packed: bytes, encoding: str) -> bytes | ApiError:
             case "gzip":
                 plain = gzip.decompress(packed)
             case "zstd":
-                reader = zstandard.ZstdDecompressor().stream_reader(packed)
-                plain = reader.read(_BYTES_MAX + 1)
+                plain = zstandard.ZstdDecompressor().stream_reader(packed).read(_BYTES_MAX + 1)
             case other:
                 text = f"Unsupported content encoding: {other}"
                 return ApiError(415, "invalid_request_error", text)
@@ -281,8 +278,7 @@ class _ChunkedResponse(StreamingResponse):
 
 def model_info(model: Model) -> Json:
     """The JSON that describes one model."""
-    words = model.name.removeprefix("claude-").split("-")
-    lines = [word for word in words if not word.isdigit()]
+    lines = [word for word in model.name.removeprefix("claude-").split("-") if not word.isdigit()]
     return {
         "type": "model",
         "id": model.name,
@@ -327,7 +323,7 @@ async def _settings(_: Request) -> Response:
 
 
 ROUTES: Final = (
-    Route(_ACCOUNTS, _accounts),
-    Route(_SETTINGS, _settings),
+    Route("/backend-api/wham/accounts/check", _accounts),
+    Route("/backend-api/wham/settings/user", _settings),
     Route(f"{CODEX}/models", _models),
 )

@@ -238,8 +238,7 @@ class Fault:
     def max_tokens(cls, call: Call | None = None) -> Self:
         """The output ends inside a tool call."""
         cut = call or Call("write_file", {"path": "notes.md", "content": "All that was found: "})
-        reply = Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens")
-        return cls(reply=reply)
+        return cls(reply=Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens"))
 
     @classmethod
     def pause(cls) -> Self:
@@ -250,8 +249,7 @@ class Fault:
             "name": "web_search",
             "input": {"query": "foldline"},
         }
-        reply = Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn")
-        return cls(reply=reply)
+        return cls(reply=Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn"))
 
     @classmethod
     def empty(cls) -> Self:

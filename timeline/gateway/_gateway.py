@@ -103,8 +103,7 @@ class Gateway:
         options: Options = {"policy": self.policy}
         if self.window is not None:
             options["window"] = self.window
-        reader = StoreReader(store=self._opened, options=options)
-        return (mcp_route(reader, self.token),)
+        return (mcp_route(StoreReader(store=self._opened, options=options), self.token),)
 
     def savings(self) -> Savings:
         """The savings so far."""

@@ -275,8 +275,7 @@ def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     messages = with_control(rendered.messages, request.control)
     fields = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in fields.items() if name not in (body.api.items, "store")}
-    leading = map(msgspec.Raw, body.items[: body.leads])
-    return body.with_messages([*leading, *messages], more)
+    return body.with_messages([*map(msgspec.Raw, body.items[: body.leads]), *messages], more)
 
 
 def _model(body: Body, headers: Mapping[str, str]) -> Model:

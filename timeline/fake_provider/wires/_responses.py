@@ -74,8 +74,7 @@ def own_reply(request: Json) -> Reply | None:
     if not items or items[-1].get("type") != "compaction_trigger":
         return None
     encrypted = sealed("", Model(name=request["model"]))
-    block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": encrypted}
-    return Reply(blocks=[block])
+    return Reply(blocks=[{"id": "cmp_fake", "type": "compaction", "encrypted_content": encrypted}])
 
 
 def message(outgoing: Outgoing) -> Json:
@@ -117,8 +116,7 @@ def stream(message: Json, _: Sequence[Draft], __: Json) -> Iterator[bytes]:
 
 def error_event(error: ApiError) -> bytes:
     """The refusal as an event, without the envelope."""
-    error_fields = refusal(error)[1]["error"]
-    return event({**error_fields, "type": "error", "sequence_number": 0}, "error")
+    return event({**refusal(error)[1]["error"], "type": "error", "sequence_number": 0}, "error")
 
 
 # The output: whole items, or events.

@@ -22,7 +22,6 @@ from render import Json, Model
 from timeline.fake_provider.wires._wire import blocks_of, child, prompt_of
 
 SHAPE: Final = SHAPES["anthropic"]
-_KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
 _MODIFIED: Final = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
@@ -46,7 +45,7 @@ class _Seal(msgspec.Struct, frozen=True, array_like=True):
 
     def sealed(self) -> "_Seal":
         """The same with its check value."""
-        text = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
+        text = f"fake\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
         return msgspec.structs.replace(self, mac=_hash(text))
 
 
