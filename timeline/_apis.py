@@ -145,8 +145,7 @@ class _Events:
                     yield text
 
     def _begun(self, client: Any, arguments: Json) -> Any:
-        create = attrgetter(self.method)(client).create
-        return create(**{**self.more, **arguments}, stream=True)
+        return attrgetter(self.method)(client).create(**{**self.more, **arguments}, stream=True)
 
     def _new_text(self, event: object) -> Iterator[str]:
         data = event_of(event)

@@ -303,7 +303,6 @@ def checked_keys(keys: tuple[Any, ...], call: str) -> tuple[str, ...]:
     return keys
 
 
-VERSION: Final = (Annotated[int, msgspec.Meta(ge=0)], "a whole number, 0 or more")
 COUNT: Final = (Annotated[int, msgspec.Meta(ge=1)], "a whole number, 1 or more")
 NUMBER: Final = (Annotated[int, msgspec.Meta(ge=0)], "a whole number, 0 or more")
 TIME: Final = (Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)], "seconds since the epoch")

@@ -296,8 +296,7 @@ def _bare(name: str) -> str:
 
 @cache
 def _by_name() -> Mapping[str, Model]:
-    names = _by_full_name()
-    return {_bare(name): model for name, model in names.items() if "/" not in name}
+    return {_bare(name): model for name, model in _by_full_name().items() if "/" not in name}
 
 
 @cache
@@ -467,7 +466,6 @@ _SELLERS: Final = {vendor.lists: vendor for vendor in VENDORS if vendor.lists}
 """By their names in the list: the vendors that sell their own models."""
 _HOSTS: Final = ("groq", "together_ai", "openrouter", "dashscope", "mistral")
 """Those in the list that also sell models of other vendors, at prices of their own."""
-_MODES: Final = ("chat", "responses")
 _MILLION: Final = 1_000_000
 _LONG: Final = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
@@ -510,7 +508,7 @@ def rows_of_litellm(
 def _rows(key: str, value: object) -> Iterator[dict[str, Any]]:
     """The row of an entry, if it is a language model of a known vendor, and sold."""
     entry = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    if entry.get("mode") not in _MODES:
+    if entry.get("mode") not in ("chat", "responses"):
         return
     entry = _without_tiers(entry)
     listed, name = str(entry.get("litellm_provider")), key.rpartition("/")[2]

@@ -280,8 +280,7 @@ class Flattener:
             return entry[1]
         segment = self.provider.segment(place, content)
         if segment.key not in self._distinct:
-            number = len(self._distinct)
-            self._distinct[segment.key] = number, segment.tokens(self.counter)
+            self._distinct[segment.key] = len(self._distinct), segment.tokens(self.counter)
         key, tokens = self._distinct[segment.key]
         flat = FlatBlock(key, segment.kind, tokens, segment.ttl)
         if len(self._seen) >= self.seen_max:

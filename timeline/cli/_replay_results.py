@@ -37,6 +37,7 @@ from timeline.cli._terminal import line, short
 from timeline.replay import Means, Point, ReplayResult, compared
 
 CURVE_COLUMNS: Final = 100
+CURVE_ROWS: Final = 10
 NOTES_SHOWN: Final = 5
 
 
@@ -232,6 +233,7 @@ def _promises(result: ReplayResult) -> tuple[str, str, str]:
 
 PLOT_COLUMNS: Final = 80
 PLOT_AXIS_COLUMNS: Final = 7
+PLOT_ROWS: Final = 12
 SIZES_COLUMNS: Final = 128
 """On a narrower screen the columns of `SIZES` are left out."""
 MEASURES: Final = (
@@ -376,14 +378,12 @@ def letter(index: int) -> str:
     return ascii_uppercase[index] if index < len(ascii_uppercase) else "*"
 
 
-def scatter(
-    means: Sequence[Means], results: Sequence[ReplayResult], width: int = 80, height: int = 12
-) -> Text:
+def scatter(means: Sequence[Means], results: Sequence[ReplayResult], width: int = 80) -> Text:
     """The plot; policies on the front are bold."""
     sessions = [(r.units.ratio, r.recall.far) for r in results if r.recall.far is not None]
     policies = [(mean.cost, mean.far) for mean in means]
     across = Axis.over((cost for cost, _ in (*sessions, *policies)), width - PLOT_AXIS_COLUMNS)
-    upward = Axis.over((far for _, far in (*sessions, *policies)), height)
+    upward = Axis.over((far for _, far in (*sessions, *policies)), PLOT_ROWS)
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     for cost, far in sessions:
         cells[upward.cell(far), across.cell(cost)] = ("·", "dim")
@@ -422,15 +422,15 @@ ZOOM: Final = 0.35
 """A curve that stays below this share of the window is scaled to its own maximum."""
 
 
-def curve(points: Sequence[Point], window: int, width: int = 80, height: int = 10) -> Text:
+def curve(points: Sequence[Point], window: int, width: int = 80) -> Text:
     """Tokens by call; a dot shows the tokens of the full history, while it fits into the plot."""
     columns = _columns(points, width - AXIS_COLUMNS)
     peak = max(point.tokens for point in points)
     top = window if peak > ZOOM * window else max(int(peak * 1.25), 8)
     drawn = Text()
-    for row in range(height, 0, -1):
-        drawn.append(f"{_label(row, height, top):>6} {FRAME}", style="dim")
-        append_runs(drawn, [_cell(column, row, (height, top, window)) for column in columns])
+    for row in range(CURVE_ROWS, 0, -1):
+        drawn.append(f"{_label(row, top):>6} {FRAME}", style="dim")
+        append_runs(drawn, [_cell(column, row, top, window) for column in columns])
         drawn.append("\n")
     drawn.append(" " * AXIS_COLUMNS)
     append_runs(drawn, [_mark(column) for column in columns])
@@ -461,17 +461,16 @@ def _columns(points: Sequence[Point], width: int) -> list[Sequence[Point]]:
     ]
 
 
-def _cell(column: Sequence[Point], row: int, scale: tuple[int, int, int]) -> tuple[str, str]:
+def _cell(column: Sequence[Point], row: int, top: int, window: int) -> tuple[str, str]:
     """One character and its style: part of a bar, the dot of the full history, or the window's line."""
-    height, top, window = scale
     tokens = max(point.tokens for point in column)
     full = max(point.full_tokens for point in column)
-    eighths = round(tokens / top * height * 8) - (row - 1) * 8
+    eighths = round(tokens / top * CURVE_ROWS * 8) - (row - 1) * 8
     if eighths > 0:
         return EIGHTHS[min(eighths, 8)], "red" if tokens > window else "green"
-    if (row - 1) < full / top * height <= row:
+    if (row - 1) < full / top * CURVE_ROWS <= row:
         return FULL, "yellow"
-    return (WINDOW, "dim") if row == height and top == window else (" ", "")
+    return (WINDOW, "dim") if row == CURVE_ROWS and top == window else (" ", "")
 
 
 def _mark(column: Sequence[Point]) -> tuple[str, str]:
@@ -482,9 +481,9 @@ def _mark(column: Sequence[Point]) -> tuple[str, str]:
     return next(marks, (" ", ""))
 
 
-def _label(row: int, height: int, top: int) -> str:
-    if row == height:
+def _label(row: int, top: int) -> str:
+    if row == CURVE_ROWS:
         return short(top)
-    if row == height // 2 + 1:
-        return short(top * (height // 2) // height)
+    if row == CURVE_ROWS // 2 + 1:
+        return short(top * (CURVE_ROWS // 2) // CURVE_ROWS)
     return "0" if row == 1 else ""

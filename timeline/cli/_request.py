@@ -12,7 +12,7 @@ from rich.text import Text
 
 from blocks import StoreError, VersionConflictError
 from persistence import EventStore
-from render import CompactionDraft, Model, format_account
+from render import CompactionDraft, format_account
 from timeline import Options, Timeline, model_named
 from timeline.billing import plural
 from timeline.cli._console import answer, print_json, screen, tell_guess
@@ -140,8 +140,7 @@ def _commit(options: Values, timeline: Timeline) -> int:
         ) from error
     is_new = version != before
     text = f"committed, version {version}" if is_new else "already committed"
-    facts = {"version": version, "committed": is_new}
-    return answer(options, facts, f"{options.id}: {text}")
+    return answer(options, {"version": version, "committed": is_new}, f"{options.id}: {text}")
 
 
 def _tell_draft(draft: CompactionDraft) -> None:
@@ -197,10 +196,10 @@ def render(options: Values) -> int:
         options.id = checked_name(store, options.id)
         last, about = store.head(options.id), description_of(store, options.id)
         settings: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
-        if options.model or options.provider:
-            settings["model"] = _model(options.model, options.provider)
-        elif about.model:
-            settings["model"] = about.model
+        if options.provider:  # the model as that provider serves it
+            settings["model"] = attrs.evolve(model_named(options.model), provider=options.provider)
+        elif model := options.model or about.model:
+            settings["model"] = model
         with Timeline.open(options.id, **settings) as timeline:
             version = last if options.at is None else options.at
             rendered = timeline.render_at(
@@ -214,8 +213,3 @@ def render(options: Values) -> int:
     else:
         sys.stdout.write(json.dumps(request, ensure_ascii=False, indent=2) + "\n")
     return DONE
-
-
-def _model(name: str, provider: str) -> Model | str:
-    """The model; with a provider given, the model as that provider serves it."""
-    return attrs.evolve(model_named(name), provider=provider) if provider else name

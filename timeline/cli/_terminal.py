@@ -63,7 +63,7 @@ _ERRORS: Final = "foldline.spelled"
 
 def visible(text: str) -> str:
     """A text of one or more lines with its control and invisible characters escaped."""
-    return _UNSEEN.sub(_spelled, text)
+    return _UNSEEN.sub(lambda match: "".join(map(_spelling, match[0])), text)
 
 
 def line(text: str) -> str:
@@ -75,10 +75,6 @@ def line(text: str) -> str:
     if text and not shown.strip("\u200c\u200d").strip():
         return "".join(map(_spelling, text))
     return shown
-
-
-def _spelled(match: re.Match[str]) -> str:
-    return "".join(map(_spelling, match[0]))
 
 
 @lru_cache(maxsize=4096)

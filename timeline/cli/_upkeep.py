@@ -191,8 +191,7 @@ def export(options: Values) -> int:
     with atomic_write(options.out) as file:
         file.writelines(line.encode() for line in lines)
     facts = {"timeline": options.id, "file": str(options.out), "events": len(events)}
-    text = f"{options.id}: {plural(len(events), 'event')} in {options.out}"
-    return answer(options, facts, text)
+    return answer(options, facts, f"{options.id}: {plural(len(events), 'event')} in {options.out}")
 
 
 @command(
@@ -321,8 +320,7 @@ def forget(options: Values) -> int:
             report = timeline.forget(options.path, artifact=options.artifact)
     what = options.path or options.artifact or "the whole timeline"
     amount = f"{_amount(report, 'blocks', 'artifacts', 'events')}, {report.size:,} bytes"
-    text = f"{options.id}: {what} is forgotten: {amount}"
-    status = answer(options, attrs.asdict(report), text)
+    status = answer(options, attrs.asdict(report), f"{options.id}: {what} is forgotten: {amount}")
     _tell_each(options, "may remain", (f" {place}" for place in report.may_remain))
     return status
 

@@ -155,8 +155,7 @@ class ArtifactService:
     def _put(self, proposal: Proposal, text: str) -> ArtifactId | None:
         try:
             first_line = proposal.replacement.partition("\n")[0]
-            sensitivity = proposal.sensitivity
-            about = self.description(proposal.path, first_line, sensitivity=sensitivity)
+            about = self.description(proposal.path, first_line, sensitivity=proposal.sensitivity)
             store = self.store
             return store.put(text.encode(errors="surrogatepass"), about) if store else None
         except Exception:
@@ -311,7 +310,8 @@ class Sealing:
         return output
 
     def _sealed(self, block: ToolResult, tool: str) -> Flow[ToolResult]:
-        sensitivity = self._sensitivity(block, tool)
+        own = self.policy.tools.get(tool) if self.policy.tools else None
+        sensitivity = (own.sensitivity if own else None) or block.envelope.sensitivity
         if block.artifact or sensitivity not in ENCRYPTED:
             return block
         if not self.is_possible:
@@ -325,12 +325,6 @@ class Sealing:
         artifact = yield from blocking(self._put, content, path_of(block), sensitivity)
         self._hold(artifact, content)
         return msgspec.structs.replace(block, envelope=envelope, artifact=artifact)
-
-    def _sensitivity(self, block: ToolResult, tool: str) -> Sensitivity:
-        """The sensitivity that the policy gives the tool, or else the one that the result declares."""
-        tools = self.policy.tools
-        own = tools.get(tool) if tools else None
-        return (own.sensitivity if own else None) or block.envelope.sensitivity
 
     def _put(self, content: SealedContent, path: str, sensitivity: Sensitivity) -> ArtifactId:
         about = self.service.description(

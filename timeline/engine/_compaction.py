@@ -584,8 +584,7 @@ class Preparation:
 
     def _count(self, calls: int) -> Flow[None]:
         if calls:
-            now = self.engine.clock()
-            event = SummaryRequested(id=EventId(""), at=now, calls=calls)
+            event = SummaryRequested(id=EventId(""), at=self.engine.clock(), calls=calls)
             yield from self.engine.current(self.engine.commit([event]))
 
     def wait(self, context: Context) -> Flow[None]:

@@ -131,18 +131,13 @@ class Following:
                 self.close()
                 return None
             wait, await_ = self._signal.wait, self._signal.await_
-            first, longest = self._pauses()
+            first, longest = self.interval
+            if self.engine.store.hears_others():
+                first, longest = longest, PRECAUTION * longest
             pause = min(max(2 * pause, first), longest)
             seconds = min(pause, left)
             waited += yield Doze(partial(wait, seconds), partial(await_, seconds))
         return self.at_hand()
-
-    def _pauses(self) -> tuple[float, float]:
-        """Seconds between two polls, at first and at most."""
-        first, longest = self.interval
-        if self.engine.store.hears_others():
-            return longest, PRECAUTION * longest
-        return first, longest
 
     def _look(self) -> Flow[Sequence[Recorded]]:
         """The next events.

@@ -122,8 +122,7 @@ def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
     """
 
     def restored(targets: Sequence[Target]) -> View:
-        blocks = tuple(each.block.id for each in targets)
-        return changed(engine.view, (), blocks, engine.clock())
+        return changed(engine.view, (), tuple(each.block.id for each in targets), engine.clock())
 
     return (yield from _settled(engine, keys, restored))
 
@@ -320,7 +319,16 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     if fold and summary:
         new = _without_quotations(summary, hidden, redaction)
         if new != fold.event.summary:
-            events.append(_rewritten(fold, new, at))
+            events.append(
+                SummaryReplaced(
+                    id=EventId(""),
+                    at=at,
+                    compaction=fold.version,
+                    summary=new,
+                    provenance=fold.event.provenance,
+                    redacted=True,
+                )
+            )
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
         masked = [(e, _masked(e, redaction)) for e in entries]
         differing = [_as_shown(entry, left) for entry, left in masked if left is not entry]
@@ -348,17 +356,6 @@ def _written(compaction: Compaction, log: Sequence[Recorded]) -> RangeSummary:
             case _:
                 pass
     return summary
-
-
-def _rewritten(compaction: Compaction, summary: RangeSummary, at: float) -> SummaryReplaced:
-    return SummaryReplaced(
-        id=EventId(""),
-        at=at,
-        compaction=compaction.version,
-        summary=summary,
-        provenance=compaction.event.provenance,
-        redacted=True,
-    )
 
 
 def _hides(
@@ -431,8 +428,7 @@ def taken_back(
     blocks = dict(blocks_of(log))
     hidden = {version: block for version, block in blocks.items() if block.id in texts}
     quoting = (part for _, event in log for part in _quoting(event))
-    visible = shown(blocks.values(), {**withheld, **texts})
-    redaction = Redaction(hidden.values(), quoting, visible)
+    redaction = Redaction(hidden.values(), quoting, shown(blocks.values(), {**withheld, **texts}))
     return [(version, _without(event, hidden, texts, redaction)) for version, event in log]
 
 
@@ -561,7 +557,6 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
 """By record type: fields that say where something is, and texts that are known by their version."""
 _UNSAID: Final = frozenset({"id", "turn", "author", "response"})
 """Fields of an unknown block that say where it belongs."""
-_TEXT: Final = "text/plain"
 
 
 def said_by(block: Block) -> str:

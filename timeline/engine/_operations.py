@@ -70,8 +70,8 @@ from render import (
 from timeline._arguments import (
     COUNT,
     INTERVAL,
+    NUMBER,
     TIMEOUT,
-    VERSION,
     AnyPart,
     Output,
     System,
@@ -376,8 +376,7 @@ class Operations:
             return self.engine.version
         kind = TokensCounted if isinstance(usage, TokensCounted) else UsageRecorded
         checked_struct(usage, kind, "learn()", "usage")
-        fact = replace(usage, at=self.engine.clock())
-        return (yield from self.engine.commit([fact]))
+        return (yield from self.engine.commit([replace(usage, at=self.engine.clock())]))
 
     def tool_result(
         self,
@@ -660,7 +659,7 @@ class Operations:
         from timeline.engine._sync import History, agreeing
 
         checked(on_divergence, DIVERGENCE, "sync()", "on_divergence")
-        checked(after, VERSION, "sync()", "after")
+        checked(after, NUMBER, "sync()", "after")
         history = messages if isinstance(messages, History) else None  # already parsed
         if history is None:
             name, agreed = formats.checked_format(format, "sync()"), self.engine.view.state.agreed
@@ -691,7 +690,7 @@ class Operations:
 
         checked_name(name, "fork()")
         if at is not None:
-            checked(at, VERSION, "fork()", "at")
+            checked(at, NUMBER, "fork()", "at")
         engine = yield from fork(self.engine, TimelineId(name), at)
         return attrs.evolve(self, engine=engine)
 
@@ -725,8 +724,7 @@ class Operations:
         compaction = self.engine.view.compaction
         if rule is None or compaction is None:
             return Removed()
-        cut = compaction.event.cut
-        return (yield from blocking(rule.trim, store, self.engine.id, cut))
+        return (yield from blocking(rule.trim, store, self.engine.id, compaction.event.cut))
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
         """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what
@@ -787,7 +785,7 @@ class Operations:
             MisuseError: `after` is not a version.
             ForgottenError: some of these events were forgotten; the message says which are left.
         """
-        checked(after, VERSION, "events()", "after")
+        checked(after, NUMBER, "events()", "after")
         (yield from self.engine.rest_of_log()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
@@ -810,7 +808,7 @@ class Operations:
         Raises:
             MisuseError: `after` is not a version, or `timeout` or `interval` are not seconds.
         """
-        checked(after, VERSION, "follow()", "after")
+        checked(after, NUMBER, "follow()", "after")
         self.engine.check_open()
         yield from ()
         return Following(
@@ -828,7 +826,7 @@ class Operations:
             MisuseError: the log has no such version.
             ForgottenError: events that it needs were forgotten.
         """
-        checked(version, VERSION, "at()", "version")
+        checked(version, NUMBER, "at()", "version")
         events: list[Recorded] = yield from self.engine.events()
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
@@ -918,8 +916,7 @@ def refuse_repeated_result(view: View, call_id: CallId) -> None:
     if unanswered is None:
         raise UnknownCallError(call_id, view.groups[-1].open_calls if view.groups else ())
     if unanswered <= 0:
-        version = view.answered_at(call_id)
-        raise AlreadyRecordedError(f"the result of call {call_id!r}", version)
+        raise AlreadyRecordedError(f"the result of call {call_id!r}", view.answered_at(call_id))
 
 
 def answered_by(rendered: Rendered | None, version: int, call: str = "record()") -> Answered | None:

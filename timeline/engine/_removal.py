@@ -132,8 +132,7 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
     artifacts, size, lasting = (
         (yield from _forget_artifacts(engine, artifact)) if artifact else (0, 0, ())
     )
-    rewrite = partial(store.rewrite, engine.id, changed)
-    removed, left = yield from blocking(_erased, store, rewrite)
+    removed, left = yield from blocking(_erased, store, partial(store.rewrite, engine.id, changed))
     yield from engine.load()
     copies = yield from blocking(_copies, engine.store, engine.id)
     return Forgotten(

@@ -890,21 +890,19 @@ class Filler:
             opens_turn = voice is UserPrompt and (has_words_ahead or not client)
             yield from self._next_turn() if opens_turn and not self._is_fresh else self._opened()
             if client:
-                yield from (self._attachment(part, client, message.id) for part in run)
+                for part in run:
+                    yield UserAttachment(
+                        id=self.new_id(),
+                        turn=self._turn,
+                        source=message.id,
+                        name=client.name,
+                        part=part,
+                        standing=client.standing,
+                    )
                 voice = UserPrompt if client.name == INTERRUPTION else voice
             else:
                 has_words_ahead = self._is_fresh = False
                 yield from self._maker.words(replace(message, content=tuple(run)), voice)
-
-    def _attachment(self, part: Part, client: ClientText, source: str) -> Block:
-        return UserAttachment(
-            id=self.new_id(),
-            turn=self._turn,
-            source=source,
-            name=client.name,
-            part=part,
-            standing=client.standing,
-        )
 
     @property
     def _maker(self) -> BlockMaker:

@@ -24,8 +24,6 @@ from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
 
 CODEX: Final = "/backend-api/codex"
 """The prefix of the paths, in place of `/v1`."""
-_ACCOUNTS: Final = "/backend-api/wham/accounts/check"
-_SETTINGS: Final = "/backend-api/wham/settings/user"
 _LOGGED_IN: Final = f"{CODEX}/responses"
 _BYTES_MAX: Final = 2**26
 """Largest size of a request in bytes, both compressed and decompressed. The provider's own limit is half of it and
@@ -166,8 +164,7 @@ def unpacked(packed: bytes, encoding: str) -> bytes | ApiError:
             case "gzip":
                 plain = gzip.decompress(packed)
             case "zstd":
-                reader = zstandard.ZstdDecompressor().stream_reader(packed)
-                plain = reader.read(_BYTES_MAX + 1)
+                plain = zstandard.ZstdDecompressor().stream_reader(packed).read(_BYTES_MAX + 1)
             case other:
                 text = f"Unsupported content encoding: {other}"
                 return ApiError(415, "invalid_request_error", text)
@@ -187,7 +184,13 @@ class Recorded:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = _begun(scope)
+        pairs = [(name.decode("latin-1"), v.decode("latin-1")) for name, v in scope["headers"]]
+        request = HttpRequest(
+            method=scope["method"],
+            path=scope["path"],
+            query=_without_key(scope["query_string"].decode("latin-1")),
+            headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
+        )
         self.requests.append(request)
 
         async def received() -> Message:
@@ -200,16 +203,6 @@ class Recorded:
             await send(message)
 
         await self.app(scope, received, sent)
-
-
-def _begun(scope: Scope) -> HttpRequest:
-    pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-    return HttpRequest(
-        method=scope["method"],
-        path=scope["path"],
-        query=_without_key(scope["query_string"].decode("latin-1")),
-        headers={name: _REMOVED if name in _KEYS else value for name, value in pairs},
-    )
 
 
 def _without_key(query: str) -> str:
@@ -285,8 +278,7 @@ class _ChunkedResponse(StreamingResponse):
 
 def model_info(model: Model) -> Json:
     """The JSON that describes one model."""
-    words = model.name.removeprefix("claude-").split("-")
-    lines = [word for word in words if not word.isdigit()]
+    lines = [word for word in model.name.removeprefix("claude-").split("-") if not word.isdigit()]
     return {
         "type": "model",
         "id": model.name,
@@ -331,7 +323,7 @@ async def _settings(_: Request) -> Response:
 
 
 ROUTES: Final = (
-    Route(_ACCOUNTS, _accounts),
-    Route(_SETTINGS, _settings),
+    Route("/backend-api/wham/accounts/check", _accounts),
+    Route("/backend-api/wham/settings/user", _settings),
     Route(f"{CODEX}/models", _models),
 )

@@ -268,8 +268,7 @@ class PromptMeter:
     @classmethod
     def of(cls, model: Model, factor: float) -> Self:
         """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
-        counted = attrs.evolve(model, token_factor=model.token_factor * factor)
-        counter = ModelCounter(counted)
+        counter = ModelCounter(attrs.evolve(model, token_factor=model.token_factor * factor))
         cache = PromptCache.of(model)
         return cls(counter, Flattener(counter, provider_of(model)), cache)
 

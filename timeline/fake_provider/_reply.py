@@ -98,14 +98,9 @@ def drafts_of(
         yield Draft(block={"type": "text", "text": reply.text}, text=reply.text)
     yield from (Draft(block=block) for block in reply.blocks)
     for call in reply.calls:
-        yield _call(call, call.id or new_call_id())
-
-
-def _call(call: Call, call_id: str) -> Draft:
-    block = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.input}
-    return Draft(
-        block=block, text=json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
-    )
+        block = {"type": "tool_use", "id": call.id or new_call_id(), "name": call.name}
+        text = json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
+        yield Draft(block={**block, "input": call.input}, text=text)
 
 
 def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Drafts:
@@ -243,8 +238,7 @@ class Fault:
     def max_tokens(cls, call: Call | None = None) -> Self:
         """The output ends inside a tool call."""
         cut = call or Call("write_file", {"path": "notes.md", "content": "All that was found: "})
-        reply = Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens")
-        return cls(reply=reply)
+        return cls(reply=Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens"))
 
     @classmethod
     def pause(cls) -> Self:
@@ -255,8 +249,7 @@ class Fault:
             "name": "web_search",
             "input": {"query": "foldline"},
         }
-        reply = Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn")
-        return cls(reply=reply)
+        return cls(reply=Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn"))
 
     @classmethod
     def empty(cls) -> Self:

@@ -271,8 +271,7 @@ class _Door:
         )
         if foreign:
             log.info("refused: %s", foreign)
-            refusal = _error(403, "permission_error", f"foldline: {foreign}")
-            await refusal(scope, receive, send)
+            await _error(403, "permission_error", f"foldline: {foreign}")(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
@@ -295,8 +294,7 @@ def _path(http: Request) -> str:
 def _knows(http: Request, token: str) -> bool:
     path = str(http.scope["path"]).split("/", 3)
     in_path = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- see `_path`
-    sent = http.headers.get(HEADER, in_path)
-    return hmac.compare_digest(sent.encode(), token.encode())
+    return hmac.compare_digest(http.headers.get(HEADER, in_path).encode(), token.encode())
 
 
 async def _unless_gone(

@@ -18,7 +18,7 @@ from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import BillMeter
 from timeline.gateway._reader import StoreReader
-from timeline.gateway._rewriting import OpeningSettings, Rewriter, policy_for
+from timeline.gateway._rewriting import OpeningSettings, Rewriter
 from timeline.report import Savings
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ class Gateway:
         options: Options = {"policy": self.policy}
         if self.window is not None:
             options["window"] = self.window
-        reader = StoreReader(store=self._opened, options=options)
-        return (mcp_route(reader, self.token),)
+        return (mcp_route(StoreReader(store=self._opened, options=options), self.token),)
 
     def savings(self) -> Savings:
         """The savings so far."""
@@ -118,7 +117,9 @@ class Gateway:
 
     def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
         options = cast("OpeningSettings", opening)
-        policy = policy_for(cast("Policy", self.policy), options.ttl_seconds)
+        policy = cast("Policy", self.policy)
+        if options.ttl_seconds is not None:  # the client asks the provider for this lifetime
+            policy = attrs.evolve(policy, ttl_seconds=options.ttl_seconds)
         shared: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
             about = {name: value for name, value in shared.items() if name in _ABOUT_BYTES}

@@ -44,8 +44,6 @@ from timeline.gateway._rewriting import AgentCall
 from timeline.report import Savings, lately_billed
 from timeline.tokens import TokenCounter, Untexted
 
-_MINUTES_5: Final = 300
-_HOUR: Final = 3_600
 _EXPLANATION: Final = FlatBlock(0, "", 0)
 """What the provider puts before tools to explain them."""
 _CALL_IDS: Final = ("tool_use_id", "tool_call_id", "call_id", "id")
@@ -292,7 +290,7 @@ class _Books:
             # the provider marks the last block that takes a mark
             unmarkable = provider_of(self.model).limits(self.model).unmarkable
             last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
-            ttl = _HOUR if cast("Json", control).get("ttl") == "1h" else _MINUTES_5
+            ttl = 3_600 if cast("Json", control).get("ttl") == "1h" else 300
             blocks[last] = blocks[last]._replace(ttl=ttl)
         whole_ttl = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
         return _Request(blocks, len(fixed), whole_ttl)

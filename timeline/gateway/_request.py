@@ -210,9 +210,9 @@ class Body:
         """The conversation, parsed."""
         return [msgspec.json.decode(raw) for raw in self.items]
 
-    def history(self, start: int = 0, stop: int | None = None) -> list[Json]:
-        """Some of the messages, parsed, without an item at the beginning that offers tools."""
-        read: list[Json] = [msgspec.json.decode(raw) for raw in self.items[start:stop]]
+    def history(self, start: int = 0) -> list[Json]:
+        """The messages from `start` on, parsed, without an item at the beginning that offers tools."""
+        read: list[Json] = [msgspec.json.decode(raw) for raw in self.items[start:]]
         leads = max(0, self.leads - start)
         return [*map(_silent, read[:leads]), *read[leads:]]
 

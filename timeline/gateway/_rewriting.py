@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
-from render import Group, Json, Model, Overflow, Policy, Rendered, View
+from render import Group, Json, Model, Overflow, Rendered, View
 from timeline import Timeline, model_named
 from timeline.engine import History
 from timeline.gateway._admission import Visit
@@ -275,13 +275,7 @@ def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     messages = with_control(rendered.messages, request.control)
     fields = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in fields.items() if name not in (body.api.items, "store")}
-    leading = map(msgspec.Raw, body.items[: body.leads])
-    return body.with_messages([*leading, *messages], more)
-
-
-def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
-    """The policy with the cache lifetime for which the client asks the provider; None: unchanged."""
-    return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
+    return body.with_messages([*map(msgspec.Raw, body.items[: body.leads]), *messages], more)
 
 
 def _model(body: Body, headers: Mapping[str, str]) -> Model:

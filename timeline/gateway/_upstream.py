@@ -44,9 +44,8 @@ _HOP: Final = frozenset(
 )
 """Headers that concern one connection (RFC 9110, 7.6.1) and are not forwarded."""
 _CONNECT_SECONDS: Final = 30.0
-_IDLE_SECONDS: Final = 60.0
-"""Seconds for which an idle connection is kept open; a client's tools may take long."""
-_LIMITS: Final = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS)
+_LIMITS: Final = httpx2.Limits(max_connections=None, keepalive_expiry=60.0)
+"""An idle connection is kept open for a minute, because a client's tools may take long."""
 Headers = list[tuple[str, str]]
 
 

@@ -182,8 +182,7 @@ def _opencode(link: Link, environment: Environment) -> Start:
             f"${_OPENCODE} is not valid JSON ({error}); correct or unset it: the gateway adds its own"
             " settings to it"
         ) from error
-    merged = _merged(obj(own), config)
-    return Start(environment={_OPENCODE: json.dumps(merged), **link.variables})
+    return Start(environment={_OPENCODE: json.dumps(_merged(obj(own), config)), **link.variables})
 
 
 def _merged(own: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

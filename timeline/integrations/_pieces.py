@@ -75,8 +75,7 @@ def _standard(content: Content) -> Content:
             ModelText(provider={"thoughtSignature": str(seal)})
             | Call(provider={"thoughtSignature": str(seal)})
         ):
-            provider = {**content.provider, SEAL: seal.translate(_STANDARD)}
-            return replace(content, provider=provider)
+            return replace(content, provider={**content.provider, SEAL: seal.translate(_STANDARD)})
         case Thought(value={"thoughtSignature": str(seal)}):
             return replace(content, value={**content.value, SEAL: seal.translate(_STANDARD)})
         case _:

@@ -175,8 +175,7 @@ def _item(content: Content) -> Json | None:
             return {"type": "function_call_output", "call_id": content.call_id, "output": output}
         case "text_reasoning":
             text = [{"type": "summary_text", "text": content.text}] if content.text else []
-            seal = content.protected_data
-            own = {"id": content.id, "summary": text, "encrypted_content": seal}
+            own = {"id": content.id, "summary": text, "encrypted_content": content.protected_data}
             return {"type": "reasoning", **{name: value for name, value in own.items() if value}}
         case _:
             return None

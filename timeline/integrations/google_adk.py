@@ -69,8 +69,7 @@ class TimelinePlugin(BasePlugin):
         if session.id in self._after:
             return
         talk = Conversation(timeline_of(self._timeline, session.id))
-        is_new = all(event.invocation_id == run for event in session.events)
-        await talk.begin(is_new=is_new)
+        await talk.begin(is_new=all(event.invocation_id == run for event in session.events))
         self._after[session.id] = talk.after or 0
 
     async def before_model_callback(

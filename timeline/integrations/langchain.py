@@ -118,8 +118,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         Raises:
             MisuseError: the timeline is an `AsyncTimeline`, or there is no thread.
         """
-        going = self._of(Timeline)
-        return handler(request.override(model=_asking(request.model, going)))
+        return handler(request.override(model=_asking(request.model, self._of(Timeline))))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Any]

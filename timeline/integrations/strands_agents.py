@@ -164,11 +164,10 @@ async def _answer(chunks: Sequence[Any], *, is_apart: bool) -> Json:
 def _tool(spec: Any) -> Json:
     """The tool's definition in a common form; here it is only counted."""
     definition = obj(plain(spec))
-    schema = obj(definition.get("inputSchema")).get("json")
     return {
         "name": definition.get("name"),
         "description": string(definition.get("description")),
-        "input_schema": obj(schema),
+        "input_schema": obj(obj(definition.get("inputSchema")).get("json")),
     }
 
 
@@ -243,8 +242,7 @@ def _content(piece: ContentPiece) -> Iterator[Json]:
         case Result() as result:
             inner = [_part(part) for part in result.parts]
             status = "error" if result.is_error else "success"
-            own = {"toolUseId": result.call_id, "status": status, "content": inner}
-            yield {"toolResult": own}
+            yield {"toolResult": {"toolUseId": result.call_id, "status": status, "content": inner}}
         case Thought(value={"type": "thinking", "thinking": text, "signature": seal}):
             yield {"reasoningContent": {"reasoningText": {"text": text, "signature": seal}}}
         case Thought(value={"type": "redacted_thinking", "data": data}):

@@ -183,8 +183,7 @@ def edited_notice(state: CallState, new_id: BlockId) -> Iterable[SystemMessage]:
     """The notice to the model that a call runs with other arguments than its own; none if they are the same."""
     call = state.effective
     if call.input != state.call.input:
-        arguments = msgspec.json.encode(call.input).decode()
-        text = EDITED.format(call.call_id, call.name, arguments)
+        text = EDITED.format(call.call_id, call.name, msgspec.json.encode(call.input).decode())
         yield SystemMessage(id=new_id, turn=call.turn, text=text)
 
 

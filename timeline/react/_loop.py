@@ -335,9 +335,7 @@ class Loop:
             return (yield from self._cut_off(answer.rendered))
         if self.settings.result_tool and (stop == "end_turn" or has_tried(self.timeline.view)):
             return (yield from self._ask_for_result(stop))
-        if stop in _GO_ON or runs:
-            return ""
-        if stop == "end_turn" and has_news(self.timeline.view):
+        if stop in _GO_ON or runs or (stop == "end_turn" and has_news(self.timeline.view)):
             return ""
         if stop == "end_turn" and not answer.text.strip():
             return (yield from self._nudge(SILENT, stop))
@@ -583,8 +581,7 @@ def with_compaction(
             overflow = overflow_in(error)
             if overflow is None:
                 raise
-            usage = measured(rendered, overflow)
-            yield partial(timeline.learn, usage)
+            yield partial(timeline.learn, measured(rendered, overflow))
             smaller: Rendered = yield lambda: timeline.compact(system=system, tools=tools)
             if smaller.account.estimated >= rendered.account.estimated:
                 log.warning("the prompt is too long and compaction cannot make it shorter")

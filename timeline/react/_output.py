@@ -14,8 +14,6 @@ from timeline.react._schemas import Signature
 from timeline.react._tools import Tool
 
 FINAL_RESULT: Final = "final_result"
-_DESCRIPTION: Final = "End the task with its result. Call this once, when all is done."
-_ACCEPTED: Final = "Accepted."
 MISSING: Final = "You ended your turn without a result. Call final_result with it."
 _NOTHING: Final = "the model gave no result"
 
@@ -39,13 +37,13 @@ def output_tool(kind: Any) -> Tool | None:
         return None
 
     def final_result(result: Any) -> str:  # noqa: ARG001 -- the agent reads it from the log
-        return _ACCEPTED
+        return "Accepted."
 
     final_result.__annotations__["result"] = kind
     signature = Signature.of(final_result)
     return Tool(
         name=FINAL_RESULT,
-        description=_DESCRIPTION,
+        description="End the task with its result. Call this once, when all is done.",
         input_schema=signature.schema,
         call=final_result,
         check=signature.arguments,

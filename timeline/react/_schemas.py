@@ -29,7 +29,6 @@ _PYDANTIC: Final = ("pydantic", "pydantic_core", "annotated_types")
 """Packages whose constraints in an `Annotated` msgspec would ignore."""
 _OWN: Final = ("__get_pydantic_core_schema__", "__pydantic_core_schema__")
 """Attributes of the types that pydantic alone can read."""
-_REFERENCE: Final = "#/$defs/{model}"
 
 
 @attrs.frozen(kw_only=True)
@@ -253,7 +252,7 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
     adapters: dict[str, Any] = {each.name: TypeAdapter(each.type) for each in parameters}
     schemas, definitions = TypeAdapter.json_schemas(
         [(name, "validation", adapter) for name, adapter in adapters.items()],
-        ref_template=_REFERENCE,
+        ref_template="#/$defs/{model}",
     )
     for each in parameters:
         if isinstance(each.default, _PLAIN):

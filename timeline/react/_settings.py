@@ -18,7 +18,7 @@ from blocks import (
 )
 from render import Json, Provider, Rendered
 from timeline._apis import api_of
-from timeline._arguments import COUNT, VERSION, System, is_kind, must_be, valid
+from timeline._arguments import COUNT, NUMBER, System, is_kind, must_be, valid
 from timeline.engine._settings import fixed_content
 from timeline.react._approvals import Gate
 from timeline.react._events import AgentHooks, OutputT
@@ -80,7 +80,7 @@ class AgentSettings(Generic[OutputT]):
     output: type[OutputT] | UnionType | None = None
     """The type of the run's result, as for a tool's parameter: the model ends the run by calling the tool `final_result`
     with such a value. None: the result is a text."""
-    output_retries: int = attrs.field(default=2, validator=valid(VERSION, "an agent"))
+    output_retries: int = attrs.field(default=2, validator=valid(NUMBER, "an agent"))
     """How often the model may correct a result that is not valid, or is reminded to give one."""
     parallel_max: int = attrs.field(default=PARALLEL_MAX, validator=valid(COUNT, "an agent"))
     """Tools of one round that run at the same time; 1: one after the other, in the order of the calls."""

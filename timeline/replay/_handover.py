@@ -171,8 +171,7 @@ class _Past:
         """Add a block to the history."""
         if isinstance(block, AssistantThinking):
             return
-        text = text_of(block)
-        self.lines |= self.wanted.intersection(bare_lines(text))
+        self.lines |= self.wanted.intersection(bare_lines(text_of(block)))
         if isinstance(block, UserPrompt | UserFollowup | UserSteer) and block.text.strip():
             self.prompts = (*self.prompts, block.text.strip())
         for kind, instruction in standing_texts(block):

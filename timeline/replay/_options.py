@@ -71,8 +71,7 @@ class ReplayOptions:
 
     def model_for(self, session: Session) -> Model:
         """The model whose rules and prices apply: the given one, or the session's own."""
-        name = self.model or session.model
-        model = _own(name or MODEL)
+        model = _own(self.model or session.model or MODEL)
         provider = self.provider or (
             "anthropic" if self.summarizer == "anthropic" else model.provider
         )
@@ -140,8 +139,7 @@ def smaller_windows(
 ) -> tuple[Sequence[int], int]:
     """Round windows of at most `room` in which the session may have to be compacted, largest first, and the approximate
     tokens of the whole session."""
-    model = options.model_for(session)
-    count = counter_for("estimate", model).count
+    count = counter_for("estimate", options.model_for(session)).count
     blocks = (block for item in session.items for block in item.blocks)
     parts = (options.system_for(session), *(options.tools_for(session) or ()))
     fixed = sum(count(str(part)) for part in parts)

@@ -284,8 +284,7 @@ class _PastTexts:
         )
 
     def _need(self, use: _Use) -> Need:
-        places = reversed(self.places[use.name][: use.texts])
-        texts = [self.texts[place] for place in places]
+        texts = [self.texts[place] for place in reversed(self.places[use.name][: use.texts])]
         return Need(
             name=use.name,
             lines=_surroundings(texts, use.name, line_around),

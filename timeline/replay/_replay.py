@@ -405,9 +405,8 @@ class Replay:
         if full_tokens > self.replayed.settings.limit:
             self.memory.measure(call, rendered)
         words = tuple(filter(None, map(_word, rendered.decisions)))
-        tokens = rendered.tokens
         self.points.append(
-            Point(call=call, at=at, tokens=tokens, full_tokens=full_tokens, events=words)
+            Point(call=call, at=at, tokens=rendered.tokens, full_tokens=full_tokens, events=words)
         )
         self.milliseconds.append(ms)
         self.decisions += rendered.decisions
@@ -567,8 +566,7 @@ class ReplayTimeline:
 
     def shown(self, view: View) -> Rendered:
         """The request for a view of this timeline; makes no decisions."""
-        context = self.settings.context(self.system, self.tools, self.clock.now)
-        return show(view, context)
+        return show(view, self.settings.context(self.system, self.tools, self.clock.now))
 
 
 @attrs.frozen(kw_only=True)

@@ -127,8 +127,7 @@ class Collector:
             self._view = View(version=version - 1)
         match event:
             case RequestRendered():
-                view = self._views.get(event.shown, self._view)
-                self._called(event.at, view, event)
+                self._called(event.at, self._views.get(event.shown, self._view), event)
                 self._awaited = True
             case BlockAppended():
                 self._appended(version, event)
@@ -160,8 +159,7 @@ class Collector:
         self._answering = response
         path = self._naming.path(block, version)
         self._whole.add(version, event)
-        call = self._call_of(block)
-        part, file = belonging(block, call)
+        part, file = belonging(block, self._call_of(block))
         self.blocks.append(_ReportRow(version, event.at, block, path, len(self.calls), part, file))
 
     def _call_of(self, block: Block) -> ToolCall | None:

@@ -1,6 +1,6 @@
 """A short description of a timeline, read from the beginning and the window of its log, and from the recorded usage."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -56,7 +56,8 @@ def descriptions(
     """The descriptions of these timelines, in any order."""
     for name, skim in store.skim(names, FIRST_EVENTS, KINDS, ALWAYS):
         first = first_prompt(event for _, event in skim.first) or _later_prompt(store, name, skim)
-        prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
+        window = LogWindow(compaction=skim.compaction, events=tuple(skim.window))
+        prompt = None if first is None or first.id in window.withheld else beginning(first)
         usage = tuple(event for _, event in skim.always if isinstance(event, UsageRecorded))
         events = dict([*skim.window, *skim.always])
         newest = (events[version] for version in sorted(events, reverse=True))
@@ -103,8 +104,3 @@ def first_prompt(events: Iterable[Event]) -> UserPrompt | None:
 def beginning(prompt: UserPrompt) -> str:
     """The beginning of a prompt, on one line."""
     return " ".join(text_of(prompt)[: 4 * PROMPT_MAX].split())[:PROMPT_MAX]
-
-
-def _withheld(skim: Skim) -> Collection[str]:
-    """The blocks that are hidden on request, according to the newest compaction and the events since."""
-    return LogWindow(compaction=skim.compaction, events=tuple(skim.window)).withheld

@@ -87,7 +87,9 @@ class Look:
         """What a page needs first, up to date, with the timeline's facts."""
         with self._lock:
             collector = self._caught_up(store)
-            return {**collector.overview(), "epoch": self.epoch, "facts": self._facts(collector)}
+            overview = {**collector.overview(), "epoch": self.epoch}
+            facts = self.showing.facts(self.name, collector.prompting)
+            return {**overview, "facts": {**facts, "withheld": self._withheld}}
 
     def contents(self, store: EventStore, since: Mapping[str, int]) -> dict[str, Any]:
         """All texts, or those added since: see `Collector.contents`."""
@@ -95,10 +97,6 @@ class Look:
             collector = self._caught_up(store)
             counts = since if since.get("epoch") == self.epoch else dict[str, int]()
             return {**collector.contents(counts), "epoch": self.epoch}
-
-    def _facts(self, collector: Collector) -> dict[str, Any]:
-        facts = self.showing.facts(self.name, collector.prompting)
-        return {**facts, "withheld": self._withheld}
 
     def _caught_up(self, store: EventStore) -> Collector:
         if store.kept(self.name).forgotten > self._version:  # some or all of the new events

@@ -99,7 +99,8 @@ class CountCache:
 
     def get(self, text: str, count: Callable[[str], int]) -> int:
         """The count of `text`, computed by `count` if it is not cached."""
-        key = text if len(text) < _DIGEST_CHARS_MIN else _digest(text)
+        is_short = len(text) < _DIGEST_CHARS_MIN
+        key = text if is_short else sha256(text.encode("utf-8", "surrogatepass")).digest()
         tokens = self._young.get(key)
         if tokens is None:
             tokens = self._old.get(key)
@@ -115,10 +116,6 @@ class CountCache:
         cached = list(map(self._young.get, texts))  # finds those that are keys themselves
         others = (text for text, tokens in zip(texts, cached, strict=True) if tokens is None)
         return sum(filter(None, cached)) + sum(self.get(text, count) for text in others)
-
-
-def _digest(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 _counts = CountCache()
@@ -196,7 +193,8 @@ def build_o200k(path: Path) -> "tiktoken.Encoding":
     """The encoding from a packed rank file, whose content must be exactly the official one."""
     import tiktoken
 
-    ranks = _ranks_in(_rank_bytes(path))
+    pairs = (line.split() for line in _rank_bytes(path).splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
     encoding = tiktoken.Encoding(
         "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL
     )
@@ -216,11 +214,6 @@ def _rank_bytes(path: Path) -> bytes:
             f"{O200K_SHA256}); reinstall the package {_WHEEL!r}"
         )
     return ranks
-
-
-def _ranks_in(ranks: bytes) -> dict[bytes, int]:
-    pairs = (line.split() for line in ranks.splitlines())
-    return {base64.b64decode(token): int(rank) for token, rank in pairs}
 
 
 # Counters.

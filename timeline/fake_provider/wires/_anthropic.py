@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from render import Json, Model, provider_of
-from timeline.billing import CacheStep
 from timeline.fake_provider._reply import ApiError, Draft, Reply, invalid, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
 from timeline.fake_provider.wires._wire import (
@@ -142,7 +141,7 @@ def own_reply(request: Json) -> Reply | None:
 
 def message(outgoing: Outgoing) -> Json:
     """A message object."""
-    answer = outgoing.answer
+    answer, step = outgoing.answer, outgoing.step
     refused = {"type": "refusal", "category": None, "explanation": None}
     return {
         "id": outgoing.id,
@@ -153,33 +152,24 @@ def message(outgoing: Outgoing) -> Json:
         "stop_reason": answer.stop_reason,
         "stop_sequence": None,
         "stop_details": refused if answer.stop_reason == "refusal" else None,
-        "usage": {**_usage(outgoing.step), "output_tokens": answer.output_tokens},
+        "usage": {
+            "input_tokens": step.uncached,
+            "cache_creation_input_tokens": step.write,
+            "cache_read_input_tokens": step.read,
+            "cache_creation": {
+                f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
+                for ttl, seconds in _SECONDS.items()
+            },
+            "service_tier": "standard",
+            "output_tokens": answer.output_tokens,
+        },
     }
-
-
-def _stream(message: Json, drafts: Sequence[Draft], _: Json) -> Iterator[bytes]:
-    return (event(data, data["type"]) for data in events(message, drafts))
 
 
 def error_event(error: ApiError) -> bytes:
     """The refusal as an `error` event."""
     body = error.body("req_in_stream")
     return event(body, body["type"])
-
-
-def _usage(step: CacheStep) -> Json:
-    """The usage without the output tokens."""
-    by_ttl = {
-        f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
-        for ttl, seconds in _SECONDS.items()
-    }
-    return {
-        "input_tokens": step.uncached,
-        "cache_creation_input_tokens": step.write,
-        "cache_read_input_tokens": step.read,
-        "cache_creation": by_ttl,
-        "service_tier": "standard",
-    }
 
 
 def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
@@ -245,7 +235,7 @@ MESSAGES: Final = Wire(
     own_reply=own_reply,
     sign=sign,
     message=message,
-    stream=_stream,
+    stream=lambda message, drafts, _: (event(e, e["type"]) for e in events(message, drafts)),
     garbage=b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n',
     error=lambda error, request_id: (error.status, error.body(request_id)),
     error_event=error_event,

@@ -87,9 +87,8 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
 def message(outgoing: Outgoing) -> Json:
     """A response with one candidate."""
     answer = outgoing.answer
-    parts = list(_parts(answer.drafts, outgoing.model))
     candidate = {
-        "content": {"role": "model", "parts": parts},
+        "content": {"role": "model", "parts": list(_parts(answer.drafts, outgoing.model))},
         "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
         "index": 0,
     }

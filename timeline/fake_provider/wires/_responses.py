@@ -74,13 +74,12 @@ def own_reply(request: Json) -> Reply | None:
     if not items or items[-1].get("type") != "compaction_trigger":
         return None
     encrypted = sealed("", Model(name=request["model"]))
-    block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": encrypted}
-    return Reply(blocks=[block])
+    return Reply(blocks=[{"id": "cmp_fake", "type": "compaction", "encrypted_content": encrypted}])
 
 
 def message(outgoing: Outgoing) -> Json:
     """A response object."""
-    answer = outgoing.answer
+    answer, step = outgoing.answer, outgoing.step
     reason = _INCOMPLETE.get(answer.stop_reason)
     return {
         "id": outgoing.id,
@@ -98,7 +97,13 @@ def message(outgoing: Outgoing) -> Json:
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
-        "usage": _usage(outgoing),
+        "usage": {
+            "input_tokens": step.total,
+            "input_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
+            "output_tokens": answer.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": step.total + answer.output_tokens,
+        },
     }
 
 
@@ -111,19 +116,7 @@ def stream(message: Json, _: Sequence[Draft], __: Json) -> Iterator[bytes]:
 
 def error_event(error: ApiError) -> bytes:
     """The refusal as an event, without the envelope."""
-    error_fields = refusal(error)[1]["error"]
-    return event({**error_fields, "type": "error", "sequence_number": 0}, "error")
-
-
-def _usage(outgoing: Outgoing) -> Json:
-    step, output = outgoing.step, outgoing.answer.output_tokens
-    return {
-        "input_tokens": step.total,
-        "input_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
-        "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": step.total + output,
-    }
+    return event({**refusal(error)[1]["error"], "type": "error", "sequence_number": 0}, "error")
 
 
 # The output: whole items, or events.

@@ -22,7 +22,6 @@ from render import Json, Model
 from timeline.fake_provider.wires._wire import blocks_of, child, prompt_of
 
 SHAPE: Final = SHAPES["anthropic"]
-_KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
 _MODIFIED: Final = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
@@ -46,7 +45,7 @@ class _Seal(msgspec.Struct, frozen=True, array_like=True):
 
     def sealed(self) -> "_Seal":
         """The same with its check value."""
-        text = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
+        text = f"fake\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
         return msgspec.structs.replace(self, mac=_hash(text))
 
 
@@ -69,7 +68,8 @@ class _ThinkingBlock:
 def sign(text: str, request: Json, model: Model) -> str:
     """The signature of thinking in the answer to `request`."""
     *_, end = _walk(request)
-    own = [t.signature for t in _thoughts(request) if _model_of(t.signature) == model.name]
+    signatures = [thought.signature for thought in _thoughts(request)]
+    own = [s for s in signatures if (seal := _read(s)) and seal.model == model.name]
     after = _hash(own[-1]) if own else ""
     bound = (end.before, after) if model.thinking_bound else ("", "")
     return _encoded(_Seal(model.name, _hash(text), *bound))
@@ -106,11 +106,6 @@ def check_thinking(request: Json, model: Model) -> str | None:
             return None if dropped else _INVALID.format(place=thought.place) + _UNBOUND
         previous = _hash(thought.signature)
     return None
-
-
-def _model_of(signature: str) -> str:
-    seal = _read(signature)
-    return seal.model if seal else ""
 
 
 def _read(signature: str) -> _Seal | None:
