@@ -124,11 +124,6 @@ def _words(value: dict[str, Any]) -> Iterator[str]:
 def leaves(value: Any) -> str:
     """All keys, strings and numbers inside a JSON value, one per line, without JSON's escapes."""
     out: list[str] = []
-    _collect(value, out)
-    return "\n".join(out)
-
-
-def _collect(value: Any, out: list[str]) -> None:
     stack: list[Any] = [value]
     while stack:  # a loop, not recursion: foreign input may be nested deeper than Python's stack
         item = stack.pop()
@@ -141,6 +136,7 @@ def _collect(value: Any, out: list[str]) -> None:
             stack += reversed(cast("Sequence[Any]", item))
         elif item is not None and not isinstance(item, bool):
             out.append(str(item))
+    return "\n".join(out)
 
 
 # Artifacts.
@@ -260,10 +256,7 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
         return {}
     try:
         value: object = msgspec.json.decode(text)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # ValueError also covers a lone surrogate, which is not UTF-8
+    except (ValueError, RecursionError):  # a lone surrogate, which is not UTF-8, is a ValueError
         return {}
     values = ((path, _at(value, path)) for path in keys)
     return {path: there for path, there in values if there is not _MISSING}

@@ -282,15 +282,10 @@ _SHOWN_MAX: Final = 60
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
     """`; did you mean 'store'?` if a known name is similar; else empty."""
-    near = nearest(name, names)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def nearest(name: object, names: Iterable[str], count: int = 1) -> list[str]:
-    """The known names that are similar to the given one, most similar first."""
     from difflib import get_close_matches  # loaded only after an error
 
-    return get_close_matches(name, list(names), n=count) if isinstance(name, str) else []
+    near = get_close_matches(name, list(names), n=1) if isinstance(name, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def in_short(text: str) -> str:

@@ -12,37 +12,34 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _Function: TypeAlias = Callable[..., Any]
 
 
-def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T]], type[_T]]:
-    """A decorator for a class: its constructor and public methods raise `error` for arguments that they do not accept.
+def checked_calls(cls: type[_T]) -> type[_T]:
+    """A decorator for a class: its constructor and public methods raise `ArgumentError` for arguments that they do not
+    accept.
 
-    A TypeError or ValueError of the constructor's own validators becomes `error`, too.  A method that wraps another
+    A TypeError or ValueError of the constructor's own validators becomes one, too.  A method that wraps another
     function (it has `__wrapped__`) checks its arguments itself.
     """
-
-    def decorate(cls: type[_T]) -> type[_T]:
-        members: dict[str, Any] = dict(vars(cls))
-        for name, member in members.items():
-            call = f"{cls.__name__}.{name}()"
-            if name == "__init__":
-                setattr(cls, name, _constructor(member, f"{cls.__name__}()", error))
-            elif name.startswith("_"):
-                continue
-            elif isinstance(member, classmethod):
-                function: _Function = cast("Any", member).__func__
-                setattr(cls, name, classmethod(_checked(function, call, error)))
-            elif inspect.isfunction(member) and not hasattr(member, "__wrapped__"):
-                setattr(cls, name, _checked(member, call, error))
-        return cls
-
-    return decorate
+    members: dict[str, Any] = dict(vars(cls))
+    for name, member in members.items():
+        call = f"{cls.__name__}.{name}()"
+        if name == "__init__":
+            setattr(cls, name, _constructor(member, f"{cls.__name__}()"))
+        elif name.startswith("_"):
+            continue
+        elif isinstance(member, classmethod):
+            function: _Function = cast("Any", member).__func__
+            setattr(cls, name, classmethod(_checked(function, call)))
+        elif inspect.isfunction(member) and not hasattr(member, "__wrapped__"):
+            setattr(cls, name, _checked(member, call))
+    return cls
 
 
 def checked_call(method: _F) -> _F:
     """A decorator for a method, which then raises `ArgumentError` for arguments that it does not accept."""
-    return cast("_F", _checked(method, f"{method.__qualname__}()", ArgumentError))
+    return cast("_F", _checked(method, f"{method.__qualname__}()"))
 
 
-def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Function:
+def _checked(function: _Function, call: str) -> _Function:
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
         try:
@@ -50,7 +47,7 @@ def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Funct
         except TypeError as wrong:
             if not _is_of_the_call(wrong):
                 raise
-            raise misfit(function, call, keywords, wrong, error) from None
+            raise misfit(function, call, keywords, wrong) from None
 
     @wraps(function)
     async def acked(*args: Any, **keywords: Any) -> Any:
@@ -59,7 +56,7 @@ def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Funct
     return acked if inspect.iscoroutinefunction(function) else checked
 
 
-def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _Function:
+def _constructor(function: _Function, call: str) -> _Function:
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> None:
         try:
@@ -68,8 +65,8 @@ def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _F
             if isinstance(wrong, MisuseError):
                 raise
             if _is_of_the_call(wrong):
-                raise misfit(function, call, keywords, wrong, error) from None
-            raise error(f"{call}: {wrong.args[0] if wrong.args else wrong}") from wrong
+                raise misfit(function, call, keywords, wrong) from None
+            raise ArgumentError(f"{call}: {wrong.args[0] if wrong.args else wrong}") from wrong
 
     return checked
 
@@ -80,12 +77,8 @@ def _is_of_the_call(wrong: BaseException) -> bool:
 
 
 def misfit(
-    function: _Function,
-    call: str,
-    keywords: Mapping[str, Any],
-    wrong: BaseException,
-    error: type[MisuseError] = ArgumentError,
-) -> MisuseError:
+    function: _Function, call: str, keywords: Mapping[str, Any], wrong: BaseException
+) -> ArgumentError:
     """The error for arguments that `function` does not accept; `call` is its name for the user, `wrong` the error that
     Python raised."""
     parameters = [
@@ -93,11 +86,7 @@ def misfit(
     ]
     for name in keywords:
         if name not in parameters:
-            return error(
-                f"{call} takes no {name!r}"
-                + (
-                    did_you_mean(name, parameters)
-                    or f"; it takes {', '.join(parameters) or 'nothing'}"
-                )
-            )
-    return error(f"{call}: {str(wrong).partition('() ')[2] or wrong}")
+            known = ", ".join(parameters) or "nothing"
+            advice = did_you_mean(name, parameters) or f"; it takes {known}"
+            return ArgumentError(f"{call} takes no {name!r}{advice}")
+    return ArgumentError(f"{call}: {str(wrong).partition('() ')[2] or wrong}")

@@ -106,8 +106,7 @@ def render(
     returned: Sequence[ReturnedArtifact] = ()
     if context.can_externalize and (artifacts := wanted(view, context.policy)):
         returned = yield BringBack(view, artifacts)
-    rendered = show(view, context, returned)
-    return Decided(view=view, tokens=tokens, rendered=rendered)
+    return Decided(view=view, tokens=tokens, rendered=show(view, context, returned))
 
 
 def show(view: View, context: Context, returned: Sequence[ReturnedArtifact] = ()) -> Rendered:
@@ -124,7 +123,6 @@ def show(view: View, context: Context, returned: Sequence[ReturnedArtifact] = ()
     notices = notices_of(view, pieces, sizes, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    sent = sent_hash(shown, pieces, returned, context)
     rendered = Rendered(
         messages=tuple(messages),
         system=prefix.system,
@@ -137,7 +135,7 @@ def show(view: View, context: Context, returned: Sequence[ReturnedArtifact] = ()
         cache_points=points,
         content_hash=_hash(prefix.digest, [piece.digest for piece in pieces], points, returned),
         prefix_hash=prefix.digest,
-        sent=sent,
+        sent=sent_hash(shown, pieces, returned, context),
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),

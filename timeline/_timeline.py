@@ -179,7 +179,7 @@ def bound(
     return cast("Callable[Concatenate[_S, _P], _R]", shell_method)
 
 
-@checked_calls()
+@checked_calls
 @attrs.define(kw_only=True, eq=False, repr=False)
 class Timeline(Shell):
     """One conversation: an append-only log, rendered into the next request.
@@ -322,7 +322,7 @@ class Timeline(Shell):
         self.close()
 
 
-@checked_calls()
+@checked_calls
 @attrs.define(kw_only=True, eq=False, repr=False)
 class AsyncTimeline(Shell):
     """One conversation, for asyncio; see `Timeline`.
@@ -635,7 +635,7 @@ class _Forkable(Protocol[_Forked_co]):
     def fork(self, name: str, *, at: int | None = None) -> _Forked_co: ...
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Snapshot(Generic[_Forked_co]):
     """A timeline as it was at one moment. It decides nothing, writes nothing and never changes."""

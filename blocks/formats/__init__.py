@@ -45,7 +45,6 @@ from blocks.formats._message import spelled as spelled
 from blocks.formats._message import string as string
 from blocks.formats._message import tier_of as tier_of
 from blocks.formats._message import tool_input as tool_input
-from blocks.formats._message import usage_of as usage_of
 
 if TYPE_CHECKING:
     from blocks.formats._anthropic import anthropic_usage_in as anthropic_usage_in

@@ -67,8 +67,7 @@ def read(message: Json) -> Iterator[Message]:
         case "assistant":
             yield Message(role="assistant", id=own, content=tuple(_model_content(message)))
         case "tool":
-            call_id = string(message.get("tool_call_id"))
-            result = Result(call_id=call_id, parts=parts_of(content))
+            result = Result(call_id=string(message.get("tool_call_id")), parts=parts_of(content))
             yield Message(role="tool", id=own, content=(result,))
         case "system" | "user" as role:
             title = string(message.get("role")) if role == "system" else ""

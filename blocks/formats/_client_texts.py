@@ -135,7 +135,6 @@ _TAG: Final = re.compile(r"<([A-Za-z][\w-]*)")
 _ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS, *_EVENTS))
 _REMINDER_ROWS: Final = tuple((re.compile(row.begin), row) for row in _REMINDERS)
 _BEGIN, _END = "<system-reminder>", "</system-reminder>"
-_DIGITS: Final = re.compile(r"\d+")
 _MARKS: Final = ("<", "#", "[", "B", "C", "F", "R", "T")
 """How a text of a client can begin; checked first, because nearly no text does."""
 
@@ -215,7 +214,7 @@ def lays_down(block: Block) -> bool:
 
 def _uncounted(text: str) -> str:
     """The text without its numbers: equal texts are one, also if they only count differently ("3 calls left")."""
-    return _DIGITS.sub("0", text)
+    return re.sub(r"\d+", "0", text)
 
 
 def _matched(

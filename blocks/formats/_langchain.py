@@ -41,12 +41,10 @@ _CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"}
 
 def read(message: Json) -> Iterator[Message]:
     """The message as ours; nothing if it is not a message of this format."""
-    message = (
-        {**obj(message.get("data")), "type": message.get("type")} if "data" in message else message
-    )
+    if "data" in message:
+        message = {**obj(message.get("data")), "type": message.get("type")}
     own = string(message.get("id"))
-    kind = message.get("type")
-    match dialogue(kind) or dialogue(message.get("role")):
+    match dialogue(message.get("type")) or dialogue(message.get("role")):
         case "assistant":
             yield Message(role="assistant", id=own, content=tuple(_model_content(message)))
         case "tool":
@@ -114,13 +112,13 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
         if "function" in call:  # as in Chat Completions
             yield from _chat.calls({"tool_calls": [call]})
             continue
+        call_id = string(call.get("id"))
+        seal = seals.get(call_id)
         yield Call(
-            call_id=string(call.get("id")),
+            call_id=call_id,
             name=string(call.get("name")),
             input=tool_input(call.get("args")),
-            provider={_gemini.SIGNATURE: seal}
-            if (seal := seals.get(string(call.get("id"))))
-            else {},
+            provider={_gemini.SIGNATURE: seal} if seal else {},
         )
 
 
@@ -144,18 +142,15 @@ def response(message: Json) -> Response | None:
         return None
     message = obj(message.get("data")) or message
     metadata = obj(message.get("response_metadata"))
+    names = ("finish_reason", "stop_reason", "status")
+    reason = next((own for name in names if (own := string(metadata.get(name)))), "")
     return Response(
         message=reply,
         id=reply.id,
         model=string(metadata.get("model_name")) or string(metadata.get("model")),
         usage=usage_in(obj(message.get("usage_metadata"))),
-        is_cut_off=_stop_reason(metadata) in _CUT_OFF and not _runs(reply, message),
+        is_cut_off=reason in _CUT_OFF and not _runs(reply, message),
     )
-
-
-def _stop_reason(metadata: Json) -> str:
-    names = ("finish_reason", "stop_reason", "status")
-    return next((reason for name in names if (reason := string(metadata.get(name)))), "")
 
 
 def _runs(reply: Message, message: Json) -> bool:

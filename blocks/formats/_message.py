@@ -681,13 +681,6 @@ def _standard(data: str) -> str:
 # Usage.
 
 
-def usage_of(response: Json, read: Callable[[Json], UsageRecorded | None]) -> UsageRecorded | None:
-    """The usage of a response, with its model and id; None: not reported."""
-    usage = read(obj(response.get("usage")))
-    ids = {"model": string(response.get("model")), "response": string(response.get("id"))}
-    return usage and replace(usage, **ids)
-
-
 def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:
     """A `UsageRecorded` with these tokens; its other fields are placeholders."""
     return UsageRecorded(

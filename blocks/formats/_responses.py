@@ -125,9 +125,8 @@ def result(item: Json) -> Result:
     own, call_id, output = _id(item), string(item.get("call_id")), item.get("output")
     match item.get("type"):
         case "apply_patch_call_output":
-            is_error = item.get("status") == "failed"
-            parts = parts_of(output)
-            return Result(call_id=call_id, parts=parts, is_error=is_error, source=own)
+            failed = item.get("status") == "failed"
+            return Result(call_id=call_id, parts=parts_of(output), is_error=failed, source=own)
         case "computer_call_output":
             return Result(call_id=call_id, parts=_screenshot(obj(output)), source=own)
         case "local_shell_call_output":  # its id is that of the call
@@ -244,11 +243,8 @@ def _chunks(text: str) -> list[Json]:
         return []
     chunks = objs(value)
     is_whole = len(chunks) == len(cast("list[object]", value))
-    return (
-        chunks
-        if is_whole and all({"stdout", "outcome"} <= chunk.keys() for chunk in chunks)
-        else []
-    )
+    are_outputs = all({"stdout", "outcome"} <= chunk.keys() for chunk in chunks)
+    return chunks if is_whole and are_outputs else []
 
 
 # A response.

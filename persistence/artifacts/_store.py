@@ -88,7 +88,7 @@ def _frozen(permissions: Iterable[str]) -> frozenset[str]:
     return frozenset(permissions)
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen
 class Requester:
     """Who makes a request, for which tenant, and with which permissions.

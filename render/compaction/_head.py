@@ -307,9 +307,7 @@ def _limits(
     for index, tokens, enough in steps:
         if left <= enough:
             continue
-        is_cut = (
-            0 < tokens < small[index]
-        )  # anywhere, so it keeps what room there is, in coarse steps
+        is_cut = 0 < tokens < small[index]  # anywhere: it keeps what room there is, in coarse steps
         room = (limits[index] - (left - enough)) // step * step
         wanted = max(tokens, room) if is_cut else tokens
         left -= _labelled(limits[index])
@@ -334,9 +332,7 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
             short = f"{own}\n[… {tokens} tokens in all; the whole text is at {entry.path} …]"
         if not short or context.counter.count(own) > limit:
             short = _ends(text, tokens, limit, entry.path, context)
-    if images_of(entry.block):  # images are not carried: each is replaced by a word
-        short = short or text
-    if carried.withheld:
+    if carried.withheld or images_of(entry.block):  # each image is replaced by a word
         short = short or text
     return replace(carried, clipped=short)
 
@@ -440,8 +436,7 @@ def summary_block(
         turn_range=_turn_range(previous, fold),
         begun_turn_id=begun_turn(previous, fold),
     )
-    digest = _digest(view, fold, block, context)
-    return replace(block, digest=digest)
+    return replace(block, digest=_digest(view, fold, block, context))
 
 
 def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
@@ -466,10 +461,9 @@ def _user_texts(fold: FoldRange) -> Iterator[str]:
 
 def written_before(previous: RangeSummary | None, fold: FoldRange) -> StructuredSummary | None:
     """The written part of the previous summary, without the context of a turn that has ended."""
-    turn = _begun_before(previous)
     if previous is None:
         return None
-    is_over = turn is not None and turn != fold.tail[0].block.turn
+    is_over = _begun_before(previous) not in (None, fold.tail[0].block.turn)
     return replace(previous.summary, turn_context="") if is_over else previous.summary
 
 
@@ -567,9 +561,8 @@ def _with_working_set(
     copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
     used = sum(count(text) for _, text in computed_sections(digest) if text)
-    working = room.working_beside(used)
     rows = ranked(copies, _shown(fold), oldest_of(at_hand), _wanted(digest, fold))
-    regions = working_set(copies, rows, working, count)
+    regions = working_set(copies, rows, room.working_beside(used), count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
 

@@ -306,10 +306,9 @@ def summary_prompts(
         tokens = live.tokens + context.counter.count(instruction)
         if tokens + answer_tokens <= context.model.tokens_window and live.fits:
             request = context.provider.extended(live.request(), [instruction])
-            prompt = Prompt(
-                request=request, tokens=tokens, provider=context.provider, asking=asking
-            )
-            return [prompt]
+            return [
+                Prompt(request=request, tokens=tokens, provider=context.provider, asking=asking)
+            ]
     chunks = list(_chunks(fold, context))
     parts = [f"{n} of {len(chunks)}" if len(chunks) > 1 else "" for n in range(1, len(chunks) + 1)]
     return [

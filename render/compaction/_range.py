@@ -292,8 +292,7 @@ def range_before(view: View, context: Context, trigger: Trigger, version: int) -
     """The range whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
-    legal = index and is_legal(entries, index)
-    return _range_at(view, context, trigger, index) if legal else None
+    return _range_at(view, context, trigger, index) if is_legal(entries, index) else None
 
 
 def _range_at(view: View, context: Context, trigger: Trigger, cut: int) -> FoldRange:
@@ -636,10 +635,8 @@ def squeezed(context: Context, factor: float) -> Context:
     if factor == 1.0:
         return context
     policy = context.policy
-    written, laid_down = (
-        min(WRITTEN_SQUEEZE * factor, 1.0),
-        sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0)),
-    )
+    written = min(WRITTEN_SQUEEZE * factor, 1.0)
+    laid_down = sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0))
     smaller = attrs.evolve(
         policy,
         prefix_tokens=int(policy.prefix_tokens * written),

@@ -81,7 +81,7 @@ def _writes() -> Any:
     return attrs.field(default=(), converter=_prices, validator=deep_iterable(ge(0)))
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Model:
     """Limits, prices and rules of one model; prices are in dollars per million tokens.

@@ -186,7 +186,7 @@ def _tool_policy(name: str, value: Any) -> "ToolPolicy":
         raise ValueError(f"'tools.{in_short(name)}': {reason}") from error
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class ToolPolicy:
     """A policy's rules for one tool's results, which override the tool's own declaration.
@@ -209,7 +209,7 @@ class ToolPolicy:
     """Sensitivity of the tool's results; None: as the tool declared."""
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Policy:
     """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens, or

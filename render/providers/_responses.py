@@ -6,8 +6,10 @@ The content of a response is read by `blocks.formats`. Each provider adds the ch
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
+
 from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
-from blocks.formats import RESPONSES, SHAPES, Answer, Json, Shape, as_json, obj, plain, usage_of
+from blocks.formats import RESPONSES, SHAPES, Answer, Json, Shape, as_json, obj, plain, string
 from blocks.formats import answer_of as answered
 
 _TEXTS: Final = ("id", "model", "stop_reason")
@@ -33,7 +35,7 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
     for name, accepted in values.items():
         if fields.get(name) not in (None, *accepted):
             other = in_words(fields[name])
-            raise MisuseError(f"{wanted_of(shape)}: {name} must be {accepted[0]!r}, not {other}")
+            raise MisuseError(f"{wanted}: {name} must be {accepted[0]!r}, not {other}")
     for name in _TEXTS:
         value: object = fields.get(name)
         if value is not None and not isinstance(value, str):
@@ -138,4 +140,6 @@ def usage_in_response(
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
     fields = as_json(response, wanted_of(shape))
-    return usage_of({**fields, "usage": plain(fields.get("usage"))}, read)
+    usage = read(obj(plain(fields.get("usage"))))
+    ids = {"model": string(fields.get("model")), "response": string(fields.get("id"))}
+    return usage and replace(usage, **ids)

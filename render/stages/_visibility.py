@@ -100,11 +100,8 @@ def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
             if entry.block.turn != turn:
                 turns, turn = turns + 1, entry.block.turn
             if turns >= policy.turns_intact or rounds >= policy.rounds_intact:
-                yield (
-                    group,
-                    entry,
-                    turns >= policy.turns_visible or rounds >= policy.rounds_visible,
-                )
+                is_far = turns >= policy.turns_visible or rounds >= policy.rounds_visible
+                yield group, entry, is_far
 
 
 def _may_hide(entry: Entry, turn: TurnId, context: Context, *, is_far: bool) -> bool:
@@ -274,10 +271,8 @@ def _cut(
     room = tokens_max - context.counter.count(marker) - 20
     keep = int(len(text) * max(room, 0) / max(tokens, 1))
     while True:
-        head, tail = (
-            text[: int(keep * HEAD_SHARE)],
-            text[len(text) - int(keep * (1 - HEAD_SHARE)) :],
-        )
+        head = text[: int(keep * HEAD_SHARE)]
+        tail = text[len(text) - int(keep * (1 - HEAD_SHARE)) :]
         if keep < 16:  # noqa: PLR2004 -- nothing left to cut
             return "", marker.strip(), ""
         if context.counter.count(head + marker + tail) <= tokens_max:
@@ -512,9 +507,7 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
     is_split = view.compaction is not None and "whole" in rules and "leads" not in rules
     split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
-    before = (
-        view.state.prefix_hash
-    )  # of the system prompt and the tools with which the model thought
+    before = view.state.prefix_hash  # of the system prompt and tools with which the model thought
     elsewhere = bool(before) and before != context.prefix.digest
     for entries in view.group_memo.each("thinking", view.groups, _thinking):
         for entry in entries:

@@ -201,10 +201,8 @@ def _stretch(part: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -
     last_call = max((e.version for e in part if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in part if entry.version > last_call]
     for entry in part[: len(part) - len(closing)]:
-        if isinstance(entry.block, ToolCall):
-            words = _message(runs[entry.pair])
-        else:
-            words = text_of(entry.block)
+        block = entry.block
+        words = _message(runs[entry.pair]) if isinstance(block, ToolCall) else text_of(block)
         lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
         if text := text_of_pieces(tidy([*lasting])):
             yield _finding(entry, "found", text)

@@ -115,10 +115,8 @@ class Copy:
             if any(map(_is_telling, texts)):
                 self.stretches.append(_stretch_of(0, texts, mark))
             return
-        line, rows = (
-            target.line and target.line + match.last,
-            _new_rows(target, match, new, edit, mark),
-        )
+        line = target.line and target.line + match.last
+        rows = _new_rows(target, match, new, edit, mark)
         if is_removal and not match.after:  # with the line end, or without: tools differ
             self._move(line, None)
             rest = target.rows[match.last + 1 + bool(match.before) :]

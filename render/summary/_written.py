@@ -102,7 +102,6 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({
     "turn_context": ("turn_context", "Turn Context (split turn)"),
 })  # fmt: skip
 """By field of a summary: what a model calls it, and its heading."""
-_PRIORITIES: Final = ("high", "medium", "low")
 
 # The text.
 
@@ -367,7 +366,7 @@ def _parts(text: str, kind: _Kind) -> dict[str, str]:
 
 def _value(name: str, value: Any) -> Any:
     if name == "priority":
-        return value if value in _PRIORITIES else "medium"
+        return value if value in ("high", "medium", "low") else "medium"
     return _texts(value) if name == "items" else _text(value)
 
 

@@ -290,8 +290,7 @@ class Group:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Entry]:
-        entries = list(reversed(self.entries))
-        return {key: entry for entry in entries for key in (entry.block.id, entry.path)}
+        return {key: e for e in reversed(self.entries) for key in (e.block.id, e.path)}
 
     @property
     def open_calls(self) -> tuple[CallId, ...]:
@@ -411,10 +410,8 @@ def place_of(block: Block) -> Place:
             return Place.RESULT
         case Note() | Plan():
             return Place.USER
-        case OpaqueBlock():
-            if not block.text and verbatim(block) is None:
-                return Place.SILENT
-            return Place.RESPONSE if block.author == "assistant" else Place.USER
+        case OpaqueBlock() if not block.text and verbatim(block) is None:
+            return Place.SILENT
         case _:
             return Place.RESPONSE if block.author == "assistant" else Place.USER
 
@@ -483,9 +480,8 @@ def stand_in(block: Block, text: str) -> Block:
             parts = (TextPart(text=text),)
             return replace(block, parts=parts, envelope=envelope, artifact=ArtifactId(""))
         case UserAttachment():
-            return replace(
-                block, part=TextPart(text=text), name="hidden"
-            )  # it may say what is hidden
+            # Its name may say what is hidden.
+            return replace(block, part=TextPart(text=text), name="hidden")
         case AssistantThinking():
             return replace(block, provider={})
         case TurnHeader() | RangeSummary():
@@ -740,8 +736,7 @@ class Compaction:
 
     def rewritten(self, event: SummaryReplaced) -> "Compaction":
         """The compaction with another summary."""
-        fields = {"summary": event.summary, "provenance": event.provenance}
-        changed = replace(self.event, **fields)
+        changed = replace(self.event, summary=event.summary, provenance=event.provenance)
         summary = summary_entry(changed, self.version)
         entries = (
             summary if isinstance(entry.block, RangeSummary) else entry

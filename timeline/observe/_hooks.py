@@ -89,7 +89,7 @@ def functions(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise ArgumentError(f"{attribute.name} must be a list of functions, not {in_words(value)}")
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Hooks:
     """Functions of the caller, sync or async; an exception in one is logged and changes nothing.

@@ -49,7 +49,7 @@ Performed: TypeAlias = Generator[AgentEvent, None, Any]
 """Work that reports events, and returns what it came to."""
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen
 class ReactAgent(AgentSettings[OutputT]):
     """An agent on a timeline: calls the model and runs its tools until the model is done.
@@ -233,7 +233,7 @@ def _id(approval: Approval | str) -> str:
     return approval.id if isinstance(approval, Approval) else approval
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen
 class AsyncReactAgent(AgentSettings[OutputT]):
     """`ReactAgent` for asyncio: the tools of one round run concurrently, sync tools in threads."""

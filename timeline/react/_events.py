@@ -155,7 +155,7 @@ def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
     return values
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class AgentHooks:
     """Functions of the caller, sync or async; an exception in one is logged and changes nothing.

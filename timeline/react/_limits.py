@@ -35,7 +35,7 @@ def positive_number(_: object, attribute: "attrs.Attribute[Any]", value: Any) ->
 _count: Final[Any] = optional(valid(COUNT, "Limits"))
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Limits:
     """The most that one run may use, with its sub-agents; None: no limit.

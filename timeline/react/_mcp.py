@@ -70,7 +70,7 @@ def _target(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
         )
 
 
-@checked_calls()
+@checked_calls
 @attrs.define(eq=False)
 class McpServer:
     """A server of tools: a command, which is started and spoken to over its standard input and output, or a URL (streamable

@@ -25,7 +25,7 @@ from timeline.react._tools import RunContext, Tool, ToolReply, as_text, tool
 _UNFINISHED: Final = "The sub-agent stopped with `{}` before it was done. {}"
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen
 class SubAgent(AgentSettings[Any]):
     """An agent that another one calls as a tool: it gets a task, and its report is the result.

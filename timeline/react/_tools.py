@@ -100,7 +100,7 @@ class RunContext:
     """What the run has used."""
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class ToolReply:
     """A tool's output with facts about it."""
@@ -121,7 +121,7 @@ class ToolReply:
     """The sensitivity of this result; None: the tool's."""
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class Tool:
     """A function with what the model and the engine must know about it."""

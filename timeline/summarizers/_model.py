@@ -100,7 +100,7 @@ class _Spent:
 _CLIENTS: Final = "the client of a provider, such as anthropic.Anthropic() or openai.OpenAI()"
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen(kw_only=True)
 class ModelSummarizer:
     """Calls a model for the structured summary; with an async client, use it in an `AsyncTimeline`.

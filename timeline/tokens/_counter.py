@@ -357,7 +357,7 @@ def _counter_of(counter: "RequestCounter") -> TokenCounter:
     return counter_for("model", counter.model)
 
 
-@checked_calls()
+@checked_calls
 @attrs.frozen
 class RequestCounter:
     """Counts, offline, the tokens of requests to one model's API, as a render does.

@@ -243,7 +243,8 @@ class Encoding:
                         contents.append((entry.version, _unmarked(thinking.provider)))
                 case OpaqueBlock() as block if (own := verbatim(block)) is not None:
                     sent = _unmarked(own)
-                    if is_own(block, own) and is_replayed(sent, self.refuses):
+                    is_known = is_own(block, own) and sent.get("type") in REPLAYED
+                    if is_known and not self.refuses("assistant", sent):
                         contents.append((entry.version, sent))
                         replayed = True
                     else:
@@ -452,11 +453,6 @@ _CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 def is_own(block: OpaqueBlock, content: Json) -> bool:
     """Whether the block is this provider's, and not another provider's of the same type."""
     return block.tag == f"{PROVIDER_TAG}{content.get('type')}"
-
-
-def is_replayed(content: Json, refuses: Refuses) -> bool:
-    """Whether the provider accepts this block again."""
-    return content.get("type") in REPLAYED and not refuses("assistant", content)
 
 
 def paired(
@@ -796,7 +792,10 @@ def _content(block: Json) -> Hashable:
                 bool(block.get("is_error")),
             )
         case "image" if isinstance(block.get("source"), dict):
-            return tuple(_strings(block["source"]))
+            return tuple(
+                (name, value if isinstance(value, str) else dumps(value, ensure_ascii=False))
+                for name, value in block["source"].items()
+            )
         case _:
             value = _unmarked(block)
             try:
@@ -810,11 +809,6 @@ def _inner(content: str | Sequence[Json] | None) -> Hashable:
     if isinstance(content, str):
         return (("text", content),)
     return tuple((part.get("type"), _content(part)) for part in content or ())
-
-
-def _strings(source: Json) -> Iterator[tuple[str, str]]:
-    for name, value in source.items():
-        yield name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
 
 
 def _ttl(block: Json) -> int:

@@ -375,7 +375,9 @@ def request(
     del cache_key
     config: Json = {"systemInstruction": {"parts": list(system)}} if system else {}
     if tools:
-        config["tools"] = grouped(tools)
+        functions = [tool for tool in tools if "name" in tool]
+        hosted = [tool for tool in tools if "name" not in tool]  # that the provider runs itself
+        config["tools"] = [*([{DECLARATIONS[0]: functions}] if functions else []), *hosted]
     return {"contents": list(messages), "config": config}
 
 
@@ -471,13 +473,6 @@ def declaration(tool: Json) -> Json:
     return {"name": function_name(definition.name), **description, **parameters}
 
 
-def grouped(tools: Sequence[Json]) -> list[Json]:
-    """The function declarations in one tool, then the tools that the provider runs itself."""
-    functions = [tool for tool in tools if "name" in tool]
-    others = [tool for tool in tools if "name" not in tool]
-    return [*([{DECLARATIONS[0]: functions}] if functions else []), *others]
-
-
 def each_of(tools: object) -> Iterator[Json]:
     """The function declarations in the tools of a request, and the other tools."""
     for tool in cast("list[Any]", tools) if isinstance(tools, list | tuple) else ():
@@ -492,11 +487,8 @@ def each_of(tools: object) -> Iterator[Json]:
 def function_name(name: str) -> str:
     """A name that every provider accepts, and that begins with a letter or an underscore."""
     plain_name = tool_name(name)
-    return (
-        plain_name
-        if plain_name[0].isalpha() or plain_name[0] == "_"
-        else f"_{plain_name}"[:NAME_LENGTH_MAX]
-    )
+    is_right = plain_name[0].isalpha() or plain_name[0] == "_"
+    return plain_name if is_right else f"_{plain_name}"[:NAME_LENGTH_MAX]
 
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:

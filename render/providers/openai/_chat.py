@@ -189,8 +189,7 @@ class Encoding:
             rest += [("user", part) for part in parts]
         alone = bool(results) or not assistant
         for other in others(group, notices, answered=alone, roles=OPERATORS):
-            contents = [(other.version, content_of(part, self.forms)) for part in other.parts]
-            rest += [(other.role, content) for content in contents]
+            rest += [(other.role, (other.version, content_of(p, self.forms))) for p in other.parts]
         runs = groupby(rest, itemgetter(0))
         messages = [self._message(role, [content for _, content in run]) for role, run in runs]
         sent = [*assistant, *results, *messages]
