@@ -86,7 +86,7 @@ def misfit(
     ]
     for name in keywords:
         if name not in parameters:
-            known = ", ".join(parameters) or "nothing"
-            advice = did_you_mean(name, parameters) or f"; it takes {known}"
+            names = ", ".join(parameters) or "nothing"
+            advice = did_you_mean(name, parameters) or f"; it takes {names}"
             return ArgumentError(f"{call} takes no {name!r}{advice}")
     return ArgumentError(f"{call}: {str(wrong).partition('() ')[2] or wrong}")

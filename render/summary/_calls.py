@@ -344,9 +344,9 @@ def outcome(output: str) -> str:
     for line in _LINES:
         for match in line.finditer(text):
             counts += _counted(match)
-    told = [f"{counts[word]} {word}" for word in dict.fromkeys(_KINDS.values()) if counts[word]]
-    if told:
-        return ", ".join(told)
+    totals = [f"{counts[word]} {word}" for word in dict.fromkeys(_KINDS.values()) if counts[word]]
+    if totals:
+        return ", ".join(totals)
     packages = _PACKAGE.findall(text)
     failed = packages.count("FAIL")
     some = f"{failed} package{'s' * (failed > 1)} failed"

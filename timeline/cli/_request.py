@@ -77,7 +77,7 @@ def _timeline(options: Values, store: EventStore, about: Description) -> Timelin
 def _taken(options: Values, timeline: Timeline, about: Description) -> str:
     """Which model and window were taken, and why, if the options do not say it."""
     model, window = f"model {timeline.settings.model.name}", getattr(options, "window", 0)
-    if options.model or getattr(options, "provider", ""):
+    if options.model:
         return ""
     if about.model is None:
         return f"{model}: a guess, as the log names none; --model chooses another"
@@ -196,9 +196,10 @@ def render(options: Values) -> int:
         options.id = checked_name(store, options.id)
         last, about = store.head(options.id), description_of(store, options.id)
         settings: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
+        model = options.model or about.model
         if options.provider:  # the model as that provider serves it
-            settings["model"] = attrs.evolve(model_named(options.model), provider=options.provider)
-        elif model := options.model or about.model:
+            settings["model"] = attrs.evolve(model_named(model or ""), provider=options.provider)
+        elif model:
             settings["model"] = model
         with Timeline.open(options.id, **settings) as timeline:
             version = last if options.at is None else options.at

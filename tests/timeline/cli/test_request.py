@@ -112,6 +112,9 @@ def test_the_recorded_model_and_window_are_taken_unless_others_are_named(run: Ru
     rendered = run("render", "codex", "--json")
     assert "input" in json.loads(rendered.out), "in the request format of the model's provider"
     assert "model gpt-5.5: that of the newest answer in the log" in rendered.err
+    chat = run("render", "codex", "--provider", "openai.chat", "--json")
+    assert "messages" in json.loads(chat.out)
+    assert "model gpt-5.5: that of the newest answer in the log" in chat.err
 
 
 def test_a_log_without_a_model_is_said_to_be_one(run: Run) -> None:
