@@ -524,6 +524,21 @@ def without_number(text: str) -> str:
     return _NUMBER.sub("", text, count=1)
 
 
+_DOTTED: Final = re.compile(r"(\d{1,7})\. ?(.*)", re.DOTALL)
+"""A line with its number as Copilot shows it: `12. total = 0`."""
+DOTTED_SHARE: Final = 0.9
+"""So many lines have the number that they should have, or these are the points of a list."""
+
+
+def _plainly_numbered(texts: list[str], first: int) -> list[str]:
+    """The lines of a view that puts a dot behind the numbers, with these in the form of others; any others as they are."""
+    matches = [_DOTTED.fullmatch(text) for text in texts]
+    right = sum(bool(m and int(m[1]) == n) for n, m in enumerate(matches, max(first, 1)))
+    if right < max(DOTTED_SHARE * len(texts), 2):
+        return texts
+    return [f"{m[1]}→{m[2]}" if m else text for m, text in zip(matches, texts, strict=True)]
+
+
 _NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
 """What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent)."""
 _CUT_CHARACTERS: Final = 400
@@ -539,6 +554,8 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
+    if run.kind == "read":
+        texts = _plainly_numbered(texts, part.line)
     numbers, rows = numbers_in(texts, part.line), list[tuple[int, str]]()
     if any(numbers):
         rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]

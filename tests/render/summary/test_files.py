@@ -31,9 +31,10 @@ def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[s
         ("read", "<path>x</path>\n<content>6: x\n7: a = 1\n8: \n\n(End of file)\n</content>", {"filePath": FILE, "offset": 6}),
         ("read_file", f"{TRUNCATED}a = 1\n", {"file_path": FILE, "offset": 6, "limit": 1}),
         ("str_replace_editor", "Here's the result:\n     7\ta = 1\n     8\t\n", {"command": "view", "path": FILE, "view_range": [7, 8]}),
+        ("view", "7. a = 1\n8. ", {"path": FILE, "view_range": [7, 8]}),
         ("exec_command", f"{FRAME}     7\ta = 1\n     8\t\n", {"cmd": f"nl -ba {FILE} | sed -n '7,8p'"}),
     ],
-    ids=["Claude Code", "pi", "opencode", "Gemini CLI", "OpenHands", "nl"],
+    ids=["Claude Code", "pi", "opencode", "Gemini CLI", "OpenHands", "Copilot", "nl"],
 )  # fmt: skip
 def test_a_view_has_the_lines_of_the_file_without_the_numbers(
     tool: str, said: str, given: dict[str, Any]
@@ -41,6 +42,11 @@ def test_a_view_has_the_lines_of_the_file_without_the_numbers(
     ((line, lines),) = shown(tool, said, given)
     assert line == 7
     assert lines in (["a = 1", ""], ["a = 1"])
+
+
+def test_the_points_of_a_list_in_a_file_are_no_numbers_of_lines() -> None:
+    said = "Steps:\n1. a\n2. b\n\n1. c"
+    assert shown("read", said, {"path": FILE}) == [(1, said.split("\n"))]
 
 
 def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
