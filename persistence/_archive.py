@@ -108,8 +108,10 @@ def remove_archive(file: str) -> None:
 
 def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
     """Write the rows into a file; return the first and the last version."""
+    import duckdb
+
     first = last = 0
-    with _database(file) as database:
+    with _errors(file), duckdb.connect(config={"threads": 1}) as database:
         database.execute(_TABLE)
         left = iter(rows)
         while some := list(islice(left, INSERTED)):
@@ -302,15 +304,6 @@ def _reader() -> "DuckDBPyConnection":
 
 # A forked child that inherits it would hang at exit.
 os.register_at_fork(before=_reader.cache_clear)
-
-
-@contextmanager
-def _database(file: Path) -> "Generator[DuckDBPyConnection]":
-    """An in-memory database that writes a file."""
-    import duckdb
-
-    with _errors(file), duckdb.connect(config={"threads": 1}) as database:
-        yield database
 
 
 @contextmanager

@@ -146,11 +146,8 @@ def store_bytes(data: bytes) -> StoredEvent:
     stored = store_event(decode_event(data))
     try:
         msgspec.json.decode(data)
-    except (
-        msgspec.DecodeError,
-        UnicodeDecodeError,
-    ):  # for example NaN, which our decoder accepts and a database does not
-        return stored
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return stored  # for example of NaN, which our decoder accepts and a database does not
     return msgspec.structs.replace(stored, data=data)
 
 
@@ -703,10 +700,9 @@ class Attempts:
         that of bytes, by version and number."""
         key = timeline, stored[0].id
         for notes in (self._unknown, self._recent, self._older):
-            if key in notes:
-                before = notes.get(key, expected)
-                if before != expected and _is_there(timeline, before, stored, read):
-                    return before + len(stored)
+            before = notes.get(key, expected)
+            if before != expected and _is_there(timeline, before, stored, read):
+                return before + len(stored)
         self._recent[key] = expected
         if len(self._recent) > RECENT_MAX:
             self._older, self._recent = self._recent, {}

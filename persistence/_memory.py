@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
@@ -216,7 +216,8 @@ class MemoryStore(EventStore):
             if archive is None:
                 rest = log.rest.forgetting(before, began_at)
             elif old:
-                archived = write_archive(archive, timeline_id, rows_of(old, log.rest.first))
+                rows = ((n, event.data.decode()) for n, event in enumerate(old, log.rest.first))
+                archived = write_archive(archive, timeline_id, rows)
                 rest = log.rest.archiving(archived, began_at)
             else:
                 return Removed()
@@ -293,11 +294,6 @@ def read_log(
 def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
     """The rows with their JSON decoded to events."""
     return [(version, decode_event(data)) for version, data in rows]
-
-
-def rows_of(events: Sequence[StoredEvent], first: int) -> "Iterator[tuple[int, str]]":
-    """Rows for an archive file; `first` is the version of the first event."""
-    return ((n, event.data.decode()) for n, event in enumerate(events, first))
 
 
 def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Removed:

@@ -6,7 +6,7 @@ name decides. To add a store, give it a folder with an `EventStore` and a functi
 
 import re
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from os import PathLike, register_at_fork
 from pathlib import Path
@@ -40,13 +40,6 @@ def scheme_of(where: object) -> str:
     return scheme[0].lower() if scheme else ""
 
 
-def _scheme_at(where: "str | PathLike[str]") -> str:
-    """The scheme that a path stands for."""
-    path = checked_path(where)
-    kind = kind_at(path)
-    return f"{kind}://" if kind else ENDINGS.get(path.suffix.lower(), "")
-
-
 def locate_store(where: "str | PathLike[str]") -> StoreLocation:
     """The location that a path or a URL names; this creates nothing.
 
@@ -59,7 +52,11 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
         raise MisuseError(
             f"{scheme:.{SHOWN}} is not a known kind of store; give one of: {examples}"
         )
-    module, _ = SCHEMES[scheme or _scheme_at(where)]
+    if not scheme:
+        path = checked_path(where)
+        kind = kind_at(path)
+        scheme = f"{kind}://" if kind else ENDINGS.get(path.suffix.lower(), "")
+    module, _ = SCHEMES[scheme]
     return cast("StoreLocation", import_module(module).locate(where))
 
 
@@ -172,8 +169,6 @@ def _result_of(
     place: StoreLocation, use: Callable[[StoreLocation], _Result], folder: Path
 ) -> tuple[_Result, bool]:
     if place.is_writable():
-        try:
+        with suppress(StoreLockedError):
             return use(place), False
-        except StoreLockedError:
-            return use(place.moment(folder)), True
     return use(place.moment(folder)), True

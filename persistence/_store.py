@@ -310,7 +310,7 @@ class EventStore(ABC):
         nothing.
         """
         del timeline_id, wake
-        return _nothing
+        return lambda: None
 
     def hears_others(self) -> bool:
         """Whether `watch` also hears of appends of other processes at the moment; polling is then only a precaution."""
@@ -399,10 +399,6 @@ class EventStore(ABC):
 
 
 CANNOT_REMOVE: Final = "this store cannot remove events"
-
-
-def _nothing() -> None:
-    """End a watch that never began."""
 
 
 def _paged(

@@ -141,7 +141,8 @@ def repair(
     if new.exists():
         raise MisuseError(f"{new} already exists; give the path of a new store")
     try:
-        with TemporaryDirectory(dir=_folder_for(target)) as folder:
+        beside = checked_path(target).parent  # with room for the new store, and so for the copy
+        with TemporaryDirectory(dir=beside if beside.is_dir() else None) as folder:
             copy, cut = source.readable_copy(Path(folder))
             with closing(copy.open()) as damaged, closing(new.open()) as saved:
                 return _saved(damaged, saved, cut)
@@ -151,33 +152,22 @@ def repair(
         raise
 
 
-def _folder_for(target: "str | PathLike[str]") -> Path | None:
-    """The folder for the temporary copy: that of `target`, because a disk with room for the new store has room for the
-    copy. None (the system's default) if there is no such folder."""
-    return parent if (parent := checked_path(target).parent).is_dir() else None
-
-
 def _saved(damaged: EventStore, saved: EventStore, cut: str) -> RepairReport:
-    lost = [cut] if cut else []
-    infos = damaged.list()
-    events = [_save_timeline(damaged, saved, info, lost) for info in infos]
+    lost, counts, artifacts = [cut] if cut else list[str](), list[int](), 0
+    for info in damaged.list():
+        try:
+            counts.append(_Saving(damaged, saved, info, damaged.kept(info.id), lost).run())
+        except DamagedStoreError as damage:
+            lost.append(f"{info.id}: {damage}")
+    theirs, ours = artifacts_of(damaged), artifacts_of(saved)
+    if theirs is not None and ours is not None:
+        artifacts = copy_artifacts(theirs, ours, lambda _: True, lost.append)
     return RepairReport(
-        timelines=sum(map(bool, events)),
-        events=sum(events),
-        artifacts=_save_artifacts(damaged, saved, lost),
+        timelines=sum(map(bool, counts)),
+        events=sum(counts),
+        artifacts=artifacts,
         lost=tuple(lost),
     )
-
-
-def _save_timeline(
-    damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
-) -> int:
-    """Save what is readable of a timeline; return the number of saved events."""
-    try:
-        return _Saving(damaged, saved, info, damaged.kept(info.id), lost).run()
-    except DamagedStoreError as damage:
-        lost.append(f"{info.id}: {damage}")
-        return 0
 
 
 @attrs.define
@@ -260,10 +250,3 @@ class _Saving:
             if forgotten:
                 what = f"events 1 to {forgotten}, which were forgotten: others stand for them"
                 self._lost.append(f"{self._info.id}: {what}")
-
-
-def _save_artifacts(damaged: EventStore, saved: EventStore, lost: list[str]) -> int:
-    theirs, ours = artifacts_of(damaged), artifacts_of(saved)
-    if theirs is None or ours is None:
-        return 0
-    return copy_artifacts(theirs, ours, lambda _: True, lost.append)

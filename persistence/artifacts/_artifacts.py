@@ -139,16 +139,13 @@ class ArtifactStore:
             key=key_id,
         )
         json = msgspec.json.encode(metadata)
-        seal = cipher.seal(json) if cipher else ""
-        self._enter(Entry(slot, metadata, json, seal), description)
-        return metadata.id
-
-    def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
+        entry = Entry(slot, metadata, json, cipher.seal(json) if cipher else "")
         with self.backend.lock:
-            if self._has(entry.metadata.id, description):
-                self.backend.discard(entry.slot)
+            if self._has(metadata.id, description):
+                self.backend.discard(slot)
             else:
                 self.enter(entry)
+        return metadata.id
 
     def enter(self, entry: Entry) -> None:
         """Add the entry of a filled slot, with an audit record."""
@@ -484,11 +481,8 @@ def copy_artifacts(
             on_damage(f"artifact {entry.metadata.id}: {damage}")
             continue
         target.backend.discard(entry.slot)  # what an interrupted copy left
-        target.backend.fill(entry.slot, _pieces(source.backend, entry))
+        pieces = source.backend.pieces(entry.slot, 0, pieces_of(entry.metadata) - 1)
+        target.backend.fill(entry.slot, pieces)
         target.enter(entry)
         count += 1
     return count
-
-
-def _pieces(backend: Backend, entry: Entry) -> Iterator[bytes]:
-    return backend.pieces(entry.slot, 0, pieces_of(entry.metadata) - 1)

@@ -9,7 +9,7 @@ entries/<artifact>/<slot>.json                     the entry, which appears afte
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path, PurePath
@@ -83,10 +83,12 @@ class FolderBackend:
             sync_folder(path.parent)
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        contents: list[tuple[bytes, str]] = []
         with self._errors():
-            paths = list((self.root / "entries").glob(f"{artifact or '*'}/*.json"))
-            contents = [(path, _read(path)) for path in paths]
-        return [decoded(data, str(path)) for path, data in contents if data is not None]
+            for path in list((self.root / "entries").glob(f"{artifact or '*'}/*.json")):
+                with suppress(FileNotFoundError):  # a sweep has removed it
+                    contents.append((path.read_bytes(), str(path)))
+        return [decoded(data, where) for data, where in contents]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         path = self._content(slot)
@@ -154,14 +156,6 @@ class FolderBackend:
 def _created(path: Path) -> BinaryIO:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, OWNER_ONLY), "wb")
-
-
-def _read(path: Path) -> bytes | None:
-    """The content of a file; None if a sweep has removed it."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
 
 
 def _is_old(path: Path, now: float) -> bool:

@@ -104,7 +104,8 @@ class SQLBackend:
     def _column(self, query: str, values: Sequence[object]) -> list[bytes]:
         def once() -> list[bytes]:
             with self._database.lent() as connection:
-                return [_bytes(data) for (data,) in connection.rows(query, values)]
+                rows = connection.rows(query, values)  # in a damaged one, it may be text
+                return [d.encode() if isinstance(d, str) else bytes(d) for (d,) in rows]
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
@@ -125,8 +126,3 @@ def _check_whole(connection: Connection, entry: Entry) -> None:
             "a sweep removed the pieces that this put had written: the put took longer than a day, or one"
             " of the two clocks is wrong; correct the clocks and repeat the put"
         )
-
-
-def _bytes(data: bytes | str) -> bytes:
-    """The bytes of a column; in a damaged row they may be text."""
-    return data.encode() if isinstance(data, str) else bytes(data)

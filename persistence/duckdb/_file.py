@@ -56,7 +56,6 @@ ROWS_AT_ONCE = 2048
 """Rows in a row group. A checkpoint rewrites the last row group; with DuckDB's default of 122,880 rows that would
 be up to 490 MB of pieces. Only an attached database can have another size."""
 STORE = "foldline_store"
-USE = f"USE {STORE}"
 AUDIT = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'artifact_audit'"
 
 
@@ -96,13 +95,15 @@ def audit_records(cursor: "DuckDBPyConnection") -> int:
 
 def _create(path: Path) -> None:
     """Create the file under another name and rename it at the end, so that an incomplete file is never opened."""
+    import duckdb
+
     if (wal := log_path(path)).exists():
         raise DamagedStoreError(
             f"{wal} exists, but {path.name} does not; restore {path.name}, or move {wal.name} away"
         )
     with system_errors(path), private_folder(path) as folder:
         new = folder / path.name
-        with errors(path), _connected(new) as connection:
+        with errors(path), duckdb.connect(str(new), config=OPTIONS) as connection:
             for statement in (*TABLES, *VIEWS):
                 connection.execute(statement)
             connection.execute("INSERT INTO foldline VALUES (?)", [FORMAT])
@@ -115,17 +116,6 @@ def _create(path: Path) -> None:
 def log_path(path: Path) -> Path:
     """The write-ahead log of a database file."""
     return path.with_name(f"{path.name}.wal")
-
-
-@contextmanager
-def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
-    import duckdb
-
-    connection = duckdb.connect(str(path), config=OPTIONS)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 def check_magic(path: Path) -> None:
@@ -165,19 +155,19 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
 def reattach(connection: "DuckDBPyConnection", path: Path) -> None:
     """Attach the database anew after a fatal error; cursors of the connection stay usable."""
     connection.execute(f"DETACH DATABASE IF EXISTS {STORE}")
-    connection.execute(_attach(path, "READ_WRITE"))
+    connection.execute(_attach(path))
 
 
 def cursor_of(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
     """A new cursor of a connection that uses the tables of the store."""
     cursor = connection.cursor()
-    cursor.execute(USE)
+    cursor.execute(f"USE {STORE}")
     return cursor
 
 
-def _attach(path: Path, access_mode: str) -> str:
+def _attach(path: Path, access_mode: str = "READ_WRITE", alias: str = STORE) -> str:
     name = str(path).replace("'", "''")
-    return f"ATTACH '{name}' AS {STORE} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
+    return f"ATTACH '{name}' AS {alias} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
 
 
 def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
@@ -289,8 +279,7 @@ def write_anew(connection: "DuckDBPyConnection", path: Path) -> None:
 
 
 def _copy(connection: "DuckDBPyConnection", fresh: Path) -> None:
-    name = str(fresh).replace("'", "''")
-    connection.execute(f"ATTACH '{name}' AS {_FRESH} (READ_WRITE, ROW_GROUP_SIZE {ROWS_AT_ONCE})")
+    connection.execute(_attach(fresh, alias=_FRESH))
     try:
         connection.execute(f"COPY FROM DATABASE {STORE} TO {_FRESH}")
         connection.execute(f"CHECKPOINT {_FRESH}")
@@ -395,10 +384,11 @@ class FileLock:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     raise _locked(database) from error
-                if identity(path) == _identity_of(file):  # else the former holder removed it
-                    lock = cls(
-                        database, path, file, is_new, None if is_new else _marks_in(_text(file))
-                    )
+                status = os.fstat(file.fileno())
+                if identity(path) == (status.st_dev, status.st_ino):  # else its holder removed it
+                    text = os.pread(file.fileno(), 1000, 0).decode("ascii", errors="replace")
+                    marks = Marks(_field(text, "events"), _field(text, "records"))
+                    lock = cls(database, path, file, is_new, None if is_new else marks)
                     undo.pop_all()
                     return lock
 
@@ -430,10 +420,6 @@ class FileLock:
         text = RECORD.format(os.getpid(), marks.events, marks.records)
         with suppress(OSError):
             os.pwrite(self._file.fileno(), text.encode(), 0)
-
-    def note_records(self, records: int) -> None:
-        """Set the acknowledged number of artifact records."""
-        self.note(records=records)
 
     def abandon(self) -> None:
         """Release the lock after the database could not be opened; remove the lock file if this lock created it."""
@@ -472,11 +458,6 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def lock_path(database: Path) -> Path:
     return database.with_name(database.name + ".lock")
-
-
-def _identity_of(file: FileIO) -> tuple[int, int]:
-    status = os.fstat(file.fileno())
-    return status.st_dev, status.st_ino
 
 
 def is_ours(database: Path) -> bool:
@@ -520,14 +501,6 @@ def locked_by(database: Path, holder: str) -> StoreLockedError:
         f"{database} is open in {holder}; close it there; to read it meanwhile:"
         " `foldline list`, `show` and the other commands that only read, or `persistence.look`"
     )
-
-
-def _text(file: FileIO) -> str:
-    return os.pread(file.fileno(), 1000, 0).decode("ascii", errors="replace")
-
-
-def _marks_in(text: str) -> Marks:
-    return Marks(_field(text, "events"), _field(text, "records"))
 
 
 def _field(text: str, name: str) -> int:

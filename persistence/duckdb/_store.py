@@ -93,8 +93,6 @@ class DuckDBStore(RelationalStore):
         MisuseError: there is no such folder, or the file is not a store.
     """
 
-    can_remove = keeps_artifacts = True
-
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = database_path(path)
         self._pid = os.getpid()
@@ -276,7 +274,7 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         with self._artifacts_lock:
             self._artifacts = self._artifacts or DuckDBBackend(
-                self._reading, self._writing, self._lock.note_records
+                self._reading, self._writing, lambda records: self._lock.note(records=records)
             )
         return self._artifacts
 
@@ -432,14 +430,17 @@ class DuckDBLocation(FileLocation):
     def readable_copy(self, folder: Path) -> "tuple[DuckDBLocation, str]":
         """Leaves out the unreadable part of the write-ahead log."""
         path = database_path(self.path)
+        copy = folder / path.name
         lock = FileLock.acquire(path)
         try:
             with system_errors(path):
-                copy, wal = (_copy(each, folder) for each in (path, log_path(path)))
+                for each in (path, log_path(path)):
+                    if each.exists():
+                        shutil.copyfile(each, folder / each.name)
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()
-        cut, missing = _cut(copy, wal, acknowledged)
+        cut, missing = _cut(copy, acknowledged)
         parts = (cut, missing and f"the copy holds {missing}")
         return DuckDBLocation(copy), "; ".join(filter(None, parts))
 
@@ -453,9 +454,7 @@ class DuckDBLocation(FileLocation):
 
     def remove(self) -> None:
         for ending in ("", ".wal", ".lock"):
-            path = self.path.with_name(self.path.name + ending)
-            if path.exists():
-                path.unlink()
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
 
 
 HEADERS: Final = 3 * 4096
@@ -482,16 +481,10 @@ def locate(where: "str | os.PathLike[str]") -> DuckDBLocation:
 _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
-def _copy(path: Path, folder: Path) -> Path:
-    copy = folder / path.name
-    if path.exists():
-        shutil.copyfile(path, copy)
-    return copy
-
-
-def _cut(copy: Path, wal: Path, acknowledged: Marks | None) -> tuple[str, str]:
+def _cut(copy: Path, acknowledged: Marks | None) -> tuple[str, str]:
     """Truncate the write-ahead log of the copy if the copy cannot be opened otherwise; return what was cut off, and what
     else is missing."""
+    wal = log_path(copy)
     try:
         return "", _accepted(copy, acknowledged)
     except DamagedStoreError as damage:
@@ -504,9 +497,8 @@ def _cut(copy: Path, wal: Path, acknowledged: Marks | None) -> tuple[str, str]:
         os.truncate(wal, keep)
     else:
         wal.unlink()
-    return f"{size - keep} of {size} bytes of {wal.name} cannot be read", _accepted(
-        copy, acknowledged
-    )
+    cut = f"{size - keep} of {size} bytes of {wal.name} cannot be read"
+    return cut, _accepted(copy, acknowledged)
 
 
 def _accepted(copy: Path, acknowledged: Marks | None) -> str:

@@ -76,7 +76,6 @@ FETCHED: Final = 2_048
 """After events with this many pieces together, the pieces are fetched before further rows are read."""
 STANDS_IN: Final = """starts_with(payload, '{"pieces":')"""
 """`is_stand_in`, as an SQL condition."""
-_BEGIN: Final = '{"pieces":'
 _BRIEF: Final = ("event", "id", "at", "type", "turn", "call_id", "name")
 """Fields of an event and its block that a stand-in keeps: logical paths and narrow columns of views need them."""
 
@@ -87,7 +86,7 @@ class _StandIn(msgspec.Struct):
 
 def is_stand_in(payload: str) -> bool:
     """Whether this payload is a stand-in, so that its event is stored in pieces."""
-    return payload.startswith(_BEGIN)
+    return payload.startswith('{"pieces":')
 
 
 def stand_in(data: bytes) -> str:

@@ -101,7 +101,6 @@ def verify_tables(
     cursor.execute("BEGIN")  # one snapshot for all queries
     try:
         counts = cursor.execute(VERSIONS).fetchall()
-        events = sum(row[2] for row in counts)
         what = loss(cursor, held_in(cursor), acknowledged)
         problems = [*islice(_problems(cursor, counts, all_rests(cursor)), PROBLEMS_MAX)]
         with errors(path):
@@ -109,8 +108,7 @@ def verify_tables(
     finally:
         cursor.execute("ROLLBACK")
     if what:
-        missing = f"the file holds {what}; was a .wal deleted?"
-        problems.insert(0, StoreProblem(what=missing))
+        problems.insert(0, StoreProblem(what=f"the file holds {what}; was a .wal deleted?"))
     with cursor_of(cursor) as second:  # an error in the file ends the transaction of a cursor
 
         @contextmanager
@@ -121,7 +119,7 @@ def verify_tables(
         examined = Examination(DuckDBReader(lent), keys).problems(entries)
         return StoreReport(
             timelines=len(counts),
-            events=events,
+            events=sum(row[2] for row in counts),
             artifacts=len(entries),
             problems=tuple(islice(chain(problems, damage, examined), PROBLEMS_MAX)),
         )

@@ -7,7 +7,7 @@ instance because the disk was full during a checkpoint, is attached again.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -55,6 +55,9 @@ from persistence.duckdb._tables import (
 )
 from persistence.sql._rows import damaged
 
+if TYPE_CHECKING:
+    from duckdb import Appender, DuckDBPyConnection
+
 # The heads of the timelines in a DuckDB file: read on first use, the most recently used ones cached.
 #
 # Only the tables are authoritative, and no head is stored: the version of a timeline is its largest `seq`,
@@ -62,9 +65,6 @@ from persistence.sql._rows import damaged
 # publishes every head that it changes.  Loading and publishing exclude each other, so a head that was read
 # before a commit is never cached after it.
 
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 HELD_MAX: Final = 4_096
 """The largest number of heads in memory; a head has a few hundred bytes."""
@@ -194,22 +194,18 @@ def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> Timeli
     """Read timelines from the file; one that the file does not have is new."""
     numbers = dict(cursor.execute(_NUMBERS.format(_marks(names)), list(names)).fetchall())
     versions = _versions(cursor, list(numbers.values()))
-    heads = {number: list[Mark]() for number in versions}
+    marks = {number: list[Mark]() for number in versions}
     if versions:
         statement = _MARKS.format(_marks(versions))
         for number, version, kind, ref in cursor.execute(statement, list(versions)).fetchall():
             if version <= versions[number]:  # else it was added after the previous statement
-                heads[number].append(Mark(version, kind, ref))
-    return {name: _timeline(name, numbers.get(name, 0), versions, heads) for name in names}
-
-
-def _timeline(
-    name: TimelineId, number: int, versions: Mapping[int, int], marks: Mapping[int, list[Mark]]
-) -> StoredTimeline:
-    if number not in versions:
-        return StoredTimeline(name, number)
-    head = Head(version=versions[number], marks=tuple(marks[number]))
-    return StoredTimeline(name, number, head)
+                marks[number].append(Mark(version, kind, ref))
+    timelines: Timelines = {}
+    for name in names:
+        number = numbers.get(name, 0)
+        head = Head(version=versions.get(number, 0), marks=tuple(marks.get(number, ())))
+        timelines[name] = StoredTimeline(name, number, head)
+    return timelines
 
 
 def _versions(cursor: "DuckDBPyConnection", numbers: list[int]) -> dict[int, int]:
@@ -299,9 +295,6 @@ class CursorPool:
 
 # The writer.
 
-
-if TYPE_CHECKING:
-    from duckdb import Appender, DuckDBPyConnection
 
 FOLD_BYTES: Final = 16_000_000
 """Bytes of events after which the write-ahead log is folded into the file."""
@@ -591,9 +584,8 @@ class Writer:
         """Create the write-ahead log that the next change needs, with the permissions of the file, which then says that
         it has one."""
         if not self._is_begun:
-            self._is_begun = (
-                True  # once: if this fails, a copy without the log is less surely noticed
-            )
+            # Once: if this fails, a copy without the log is less surely noticed.
+            self._is_begun = True
             self.fold()
         if not self._log.exists():
             create_beside(self._log, self._path)

@@ -154,15 +154,25 @@ OF_ROLE: Final = f"SET LOCAL {TENANT_SETTING} TO DEFAULT"
 OPTION: Final = re.compile(r"(?:-c\s*|--)((?:\\.|[^\s\\])+)")
 
 
-def _tenant(_: object, __: object, name: str) -> None:
-    checked_tenant(name)
+def checked_tenant(name: str) -> str:
+    """The name, if it can name a tenant.
+
+    Raises:
+        MisuseError: it cannot.
+    """
+    if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
+        raise MisuseError(
+            f"tenant={name!r:.60} is not a valid name of a tenant; use printable text of at most"
+            f" {NAME_BYTES_MAX} bytes"
+        )
+    return name
 
 
 @attrs.define(eq=False)
 class ConnectionSettings:
     """The settings of the connections of one store."""
 
-    _tenant: str = attrs.field(default="", validator=_tenant)
+    _tenant: str = attrs.field(default="", converter=checked_tenant)
     _begin: str = attrs.field(default="", init=False)
     """Statements that follow BEGIN if the connection goes through a pooler; empty if it does not."""
 
@@ -214,17 +224,3 @@ def options(text: str) -> Iterator[tuple[str, str]]:
     for option in OPTION.findall(text):
         name, _, value = re.sub(r"\\(.)", r"\1", option).partition("=")
         yield name.replace("-", "_"), value
-
-
-def checked_tenant(name: str) -> str:
-    """The name, if it can name a tenant.
-
-    Raises:
-        MisuseError: it cannot.
-    """
-    if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
-        raise MisuseError(
-            f"tenant={name!r:.60} is not a valid name of a tenant; use printable text of at most"
-            f" {NAME_BYTES_MAX} bytes"
-        )
-    return name

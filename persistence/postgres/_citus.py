@@ -145,19 +145,13 @@ class CitusDatabase(PostgresDatabase):
             before = heads[0][0] ^ chain
         else:
             raise TakenError
-        for begin in range(0, len(events), ROWS_MAX):
-            some = events[begin : begin + ROWS_MAX]
-            values: list[object] = []
-            for place, event in enumerate(some, begin):
-                link = before ^ links[place]
-                values += (
-                    timeline,
-                    expected + place + 1,
-                    *columns(event),
-                    event.data,
-                    link,
-                    self._tenant,
-                )
+        rows = [
+            (timeline, seq, *columns(event), event.data, before ^ link, self._tenant)
+            for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1)
+        ]
+        for begin in range(0, len(rows), ROWS_MAX):
+            some = rows[begin : begin + ROWS_MAX]
+            values = [value for row in some for value in row]
             raw.execute(_insertion(len(some), is_first=expected + begin == 0), values)
         return True
 

@@ -250,8 +250,9 @@ READ_ONLY: Final = "25006"
 
 def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:
     """Our error for one of the driver's; `name` names the database, without a password."""
-    code = error.sqlstate or ""
-    text = f"{name}: {_line(error)}"
+    # Of the message only the first line: the following ones may quote stored content.
+    line = (str(error).strip() or type(error).__name__).partition("\n")[0][:300]
+    code, text = error.sqlstate or "", f"{name}: {line}"
     if is_lost or code.startswith(LOST):
         return LostError(text)
     if code in AGAIN:
@@ -283,11 +284,6 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
             )
         case _:
             return StoreError(f"{text}; repeat the call")
-
-
-def _line(error: "psycopg.Error") -> str:
-    """The first line of the message; the following ones may quote stored content."""
-    return (str(error).strip() or type(error).__name__).partition("\n")[0][:300]
 
 
 # `DELETE` leaves rows in the files, and so does a plain `VACUUM`; `VACUUM FULL` writes new files.  It keeps

@@ -120,10 +120,6 @@ REST_SECONDS: Final = 0.005
 """Pause between two notifications; appends in this time are sent together."""
 
 
-def _one_thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="foldline-notify")
-
-
 @attrs.define(eq=False)
 class Notifier:
     """Notifies other processes of the appends of one store. It never raises, because followers also poll."""
@@ -138,7 +134,9 @@ class Notifier:
     _pending: set[Notification] = attrs.field(factory=set[Notification], init=False)
     _sending: Future[None] | None = attrs.field(default=None, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
-    _thread: ThreadPoolExecutor = attrs.field(factory=_one_thread, init=False)
+    _thread: ThreadPoolExecutor = attrs.field(
+        factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="foldline-notify"), init=False
+    )
     """Started with the first notification."""
 
     def appended(self, timeline: TimelineId) -> None:

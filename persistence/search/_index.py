@@ -107,7 +107,6 @@ CONDITIONS_MAX: Final = 32
 """With more conditions, a query takes the database longer than it saves in Python."""
 SUMMARY: Final = "su:"
 _CALL: Final = "tc:"
-_UNSAFE: Final = frozenset('"\\')
 _NUMBER: Final = re.compile(r"[0-9.e+-]+")
 _NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
 
@@ -124,7 +123,7 @@ def runs_in(text: str) -> Iterator[str]:
 
 def _is_plain(letter: str) -> bool:
     if letter.isascii():
-        return letter.isprintable() and letter not in _UNSAFE
+        return letter.isprintable() and letter not in '"\\'
     return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
 
 

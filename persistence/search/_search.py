@@ -43,7 +43,6 @@ from blocks import (
 from persistence._store import BlockIndex, EventStore, TurnChange
 from persistence.search._index import index_of, names_left
 
-LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
 
 STRETCHES_MAX: Final = 32
@@ -143,13 +142,10 @@ def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> 
     paths: dict[_Place, str] = {}
     for timeline, own in by_timeline.items():
         versions = {match.version for match in own}
+        names = _counted(index, timeline, own)
         if store.kept(timeline).forgotten:
             names = ((version, path) for version, _, path in names_left(store, timeline))
-            paths |= {(timeline, version): path for version, path in names if version in versions}
-            continue
-        for version, path in _counted(index, timeline, own):
-            if version in versions:
-                paths[timeline, version] = path
+        paths |= {(timeline, version): path for version, path in names if version in versions}
     return paths
 
 
@@ -369,16 +365,10 @@ def score(query: Query, folded: str) -> float:
     length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(folded) / LENGTH_PIVOT
     total = 0.0
     for needle in query.wanted:
-        weight = _weight(needle, folded)
+        spans = islice(needle.spans(folded), COUNTED_MAX)
+        weight = sum(1.0 if _is_whole(folded, span) else INSIDE for span in spans)
         total += weight * (SATURATION + 1) / (weight + SATURATION * length)
     return total
-
-
-def _weight(needle: Needle, folded: str) -> float:
-    return sum(
-        1.0 if _is_whole(folded, span) else INSIDE
-        for span in islice(needle.spans(folded), COUNTED_MAX)
-    )
 
 
 def _is_whole(folded: str, span: Span) -> bool:
@@ -393,7 +383,11 @@ def _is_whole(folded: str, span: Span) -> bool:
 def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
     """The piece of a text with most of the query's needles close together, and the matches in it."""
     folded = text.casefold()
-    spans = _spans(query.wanted, folded)
+    spans = sorted(
+        (*span, index)
+        for index, needle in enumerate(query.wanted)
+        for span in islice(needle.spans(folded), _SPANS_MAX)
+    )
     first, last = _closest(spans)
     to_original = _Offsets(text, folded)
     begin = to_original.of(first)
@@ -424,17 +418,9 @@ def _first_words(text: str) -> Span:
     return start, min(start + SNIPPET_CHARACTERS, len(text) if line_end < 0 else line_end)
 
 
-def _spans(needles: Sequence[Needle], folded: str) -> list[tuple[int, int, int]]:
-    """Occurrences in the order of the text: start, end, index of the needle."""
-    return sorted(
-        (*span, index)
-        for index, needle in enumerate(needles)
-        for span in islice(needle.spans(folded), _SPANS_MAX)
-    )
-
-
 def _closest(spans: Sequence[tuple[int, int, int]]) -> Span:
-    """Start and end of the first stretch with the most different needles that fits into a snippet."""
+    """Start and end of the first stretch with the most different needles that fits into a snippet; `spans` are start, end
+    and index of the needle, in the order of the text."""
     best, most = (0, 0), 0
     for index, (start, end, _) in enumerate(spans):
         ends: dict[int, int] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
+from blocks import CodecError, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
 from persistence._log import ALTERED, Rest, StoredEvent, Walk, chain_start, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
@@ -43,21 +43,18 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
         if database.counts:
             problems += _census_problems(connection, heads)
         problems += islice(_problems(connection, all_trimmed(connection), heads), PROBLEMS_MAX)
-        entries, damage = _artifacts(connection).examined()
+        tables = ArtifactTables(
+            rows=connection.rows(ARTIFACTS),
+            pieces=dict(connection.rows(PIECE_COUNTS)),
+            records=[data for (data,) in connection.rows(RECORDS)],
+        )
+        entries, damage = tables.examined()
     all_problems = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(
         timelines=timelines,
         events=events,
         artifacts=len(entries),
         problems=tuple(islice(all_problems, PROBLEMS_MAX)),
-    )
-
-
-def _artifacts(connection: Connection) -> ArtifactTables:
-    return ArtifactTables(
-        rows=connection.rows(ARTIFACTS),
-        pieces=dict(connection.rows(PIECE_COUNTS)),
-        records=[data for (data,) in connection.rows(RECORDS)],
     )
 
 
@@ -94,16 +91,15 @@ def _problems(
         names.add(name)
         log = _Log(name, rests.get(name, Rest()), heads.get(name, (0, 0)))
         yield from log.problems(rows)
-    for name in rests.keys() | heads.keys() - names:
-        if name not in names:
-            version, _ = heads.get(name, (0, 0))
-            what = (
-                f"it has no events; {version} were written"
-                if version
-                else "events were removed, and all later events are missing"
-            )
-            yield StoreProblem(timeline=name, what=what)
-            yield from archive_problems(name, rests.get(name, Rest()))
+    for name in (rests.keys() | heads.keys()) - names:
+        version, _ = heads.get(name, (0, 0))
+        what = (
+            f"it has no events; {version} were written"
+            if version
+            else "events were removed, and all later events are missing"
+        )
+        yield StoreProblem(timeline=name, what=what)
+        yield from archive_problems(name, rests.get(name, Rest()))
 
 
 @attrs.frozen
@@ -149,13 +145,6 @@ def _row_problems(seq: int, row: list[Any], blocks: dict[str, int], walk: Walk) 
         return
     if not is_right:
         yield ALTERED
-    for name, there, due in zip(COLUMNS, held, _columns(event), strict=True):
-        if there != due:
-            yield f"column {name} has {there!r:.100}, the event has {due!r:.100}"
-    yield from event_problems(seq, event, blocks)
-
-
-def _columns(event: Event) -> tuple[object, ...]:
     stored = StoredEvent(
         id=clean_json(event.id),
         kind=clean_json(kind_of(event)),
@@ -163,4 +152,7 @@ def _columns(event: Event) -> tuple[object, ...]:
         ref=ref_of(event),
         data=b"",
     )
-    return columns(stored)
+    for name, there, due in zip(COLUMNS, held, columns(stored), strict=True):
+        if there != due:
+            yield f"column {name} has {there!r:.100}, the event has {due!r:.100}"
+    yield from event_problems(seq, event, blocks)

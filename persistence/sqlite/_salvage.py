@@ -6,6 +6,7 @@ For an event that is found only in an index, the copy has a row without content,
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from struct import Struct, iter_unpack
 from typing import Any, Final
@@ -62,7 +63,7 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
     new = folder / f"salvaged {path.name}"
     had_log = has_log(path)
     with errors(path), closing(connected(path, 0)) as old:
-        old.text_factory = _decoded
+        old.text_factory = partial(str, encoding="utf-8", errors="replace")
         if _is_sound(old):
             if not lacks_log(path, old, had_log=had_log):
                 return path, ""
@@ -80,15 +81,8 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
                 holed.remove("events")  # each lost event is reported itself
             _drop_broken(copy)
             copy.execute("COMMIT")
-    tables_told = ", ".join(holed)
-    what = (
-        f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
-    )
+    what = f"pages of {path.name} cannot be read; what they have of the tables {', '.join(holed)} is lost"
     return new, what if holed else ""
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode(errors="replace")
 
 
 def _is_sound(old: sqlite3.Connection) -> bool:
