@@ -13,7 +13,7 @@ import attrs
 from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._archive import archive_problems
 from persistence._copy import artifacts_of, fill, forget_stand_ins, stand_in
-from persistence._file import checked_path
+from persistence._file import FileLocation
 from persistence._log import Rest, TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
 from persistence._receipt import missing
@@ -141,8 +141,9 @@ def repair(
     if new.exists():
         raise MisuseError(f"{new} already exists; give the path of a new store")
     try:
-        beside = checked_path(target).parent  # with room for the new store, and so for the copy
-        with TemporaryDirectory(dir=beside if beside.is_dir() else None) as folder:
+        # Beside a new file: a disk with room for that has room for the copy.
+        beside = new.path.parent if isinstance(new, FileLocation) else None
+        with TemporaryDirectory(dir=beside if beside and beside.is_dir() else None) as folder:
             copy, cut = source.readable_copy(Path(folder))
             with closing(copy.open()) as damaged, closing(new.open()) as saved:
                 return _saved(damaged, saved, cut)

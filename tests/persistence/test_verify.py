@@ -439,6 +439,16 @@ def test_a_file_of_which_nothing_can_be_read_leaves_nothing_behind(
     assert not [file for file in tmp_path.iterdir() if not file.name.startswith("talks")]
 
 
+@pytest.mark.parametrize("form", ["{}", "duckdb:///{}", "sqlite:///{}"])
+def test_the_copy_that_is_read_lies_beside_the_new_store(
+    path: Path, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk with room for the one has room for the other; the system's temporary folder may have none."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    (tmp_path / "disk").mkdir()
+    assert repair(path, form.format(tmp_path / "disk" / "new.store")).lost == ()
+
+
 def test_only_a_store_that_nobody_has_open_becomes_a_new_one(path: Path, tmp_path: Path) -> None:
     with DuckDBStore(path), pytest.raises(StoreLockedError):
         repair(path, tmp_path / "new.duckdb")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from traceback import format_exception
 from typing import LiteralString, cast
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from persistence import (
     Requester,
     locate_store,
     open_store,
+    repair,
     verify,
 )
 from persistence.postgres._database import FEW
@@ -47,6 +49,14 @@ def asked(url: str, query: str) -> list[tuple[object, ...]]:
 
 def with_password(url: str, password: str) -> str:
     return url.replace("postgres@", f"postgres:{quote(password, safe='')}@")
+
+
+def test_a_damaged_file_is_saved_into_a_server_with_a_password(url: str, tmp_path: Path) -> None:
+    with open_store(tmp_path / "old.duckdb") as old:
+        old.append(T, many(3), expected_version=0)
+    assert repair(tmp_path / "old.duckdb", with_password(url, "s:e/c@ret")).events == 3
+    with PostgresStore(url) as store:
+        assert store.head(T) == 3
 
 
 @pytest.mark.parametrize("count", [1, FEW, FEW + 1])
