@@ -29,6 +29,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+import attrs
 from msgspec.structs import replace
 
 from blocks import (
@@ -50,6 +51,7 @@ from blocks import (
     UserSteer,
     asks_user,
     images_of,
+    inner_call,
     numbered,
     path_at,
     text_of,
@@ -132,7 +134,12 @@ def carry(
 def _answers(entries: Sequence[Entry]) -> set[int]:
     """Versions of the results with words of the user: the answer to a tool's question, or why a call was refused; earlier
     ones were carried as such."""
-    queries = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
+    calls = ((entry.pair, entry.block) for entry in entries)
+    queries = {
+        pair
+        for pair, call in calls
+        if isinstance(call, ToolCall) and asks_user(inner_call(call.name, call.input)[0])
+    }
     return {
         entry.version
         for entry in entries
@@ -561,7 +568,8 @@ def _with_working_set(
     copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
     used = sum(count(text) for _, text in computed_sections(digest) if text)
-    rows = ranked(copies, _shown(fold), oldest_of(at_hand), _wanted(digest, fold))
+    oldest = oldest_of(at_hand, room.windows)
+    rows = ranked(copies, _shown(fold), oldest, _wanted(digest, fold))
     regions = working_set(copies, rows, room.working_beside(used), count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
@@ -609,4 +617,7 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     new = sizes.estimated - rest - before
     most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
     report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
-    return PageRoom.of(context.policy, context.capacity, most, report_most)
+    entries = max(new + fold.tail_tokens, 1)
+    free = context.limit / sizes.ratio - (sizes.estimated - entries)
+    room = PageRoom.of(context.policy, context.capacity, most, report_most)
+    return attrs.evolve(room, windows=max(free / entries, 1.0))

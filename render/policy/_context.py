@@ -521,6 +521,8 @@ class PageRoom:
     """All computed parts that are read, together: what one of these parts leaves, another has."""
     most: int
     """All computed parts together, by the target."""
+    windows: float = 1.0
+    """How many times as much as is folded and kept now a window has room for: a cold cache is compacted before it is full."""
 
     @classmethod
     def of(

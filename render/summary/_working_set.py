@@ -336,10 +336,10 @@ def working_set(
     return ()
 
 
-def oldest_of(entries: Sequence[Entry]) -> int:
-    """The version since which a region must have been seen, by the entries of one window."""
+def oldest_of(entries: Sequence[Entry], windows: float) -> int:
+    """The version since which a region must have been seen, by entries of which so many times as many make a window."""
     versions = [entry.version for entry in entries] or [0]
-    return max(versions) - WINDOWS * (max(versions) - min(versions))
+    return max(versions) - int(WINDOWS * windows * (max(versions) - min(versions)))
 
 
 def working_text(regions: Iterable[Region]) -> str:

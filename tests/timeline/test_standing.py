@@ -193,10 +193,22 @@ def test_what_the_user_types_behind_a_command_stands_whole() -> None:
     assert done not in told, "what the client carries out itself happened once"
 
 
-def test_what_the_user_answers_to_a_tools_question_is_the_users_word() -> None:
+@for_each(
+    ("name", "arguments"),
+    [
+        ("AskUserQuestion", {"q": "Which?"}),
+        (
+            "exec",
+            {"input": 'text(await tools.request_user_input({questions:[{question:"Which?"}]}))'},
+        ),
+    ],
+)
+def test_what_the_user_answers_to_a_tools_question_is_the_users_word(
+    name: str, arguments: dict[str, Any]
+) -> None:
     timeline = make.open_timeline(window=4000, policy=make.steady())
     timeline.user("Ask me.")
-    question = {"type": "tool_use", "id": "q", "name": "AskUserQuestion", "input": {"q": "Which?"}}
+    question = {"type": "tool_use", "id": "q", "name": name, "input": arguments}
     timeline.record(make.response(question, id="q"))
     timeline.tool_result("q", 'The user answered: "Which?" = "the blue one"')
     fill(timeline)

@@ -18,6 +18,7 @@ TINY = make.context(
     limit=LIMIT, policy=make.steady(gain_min=0.0, user_ratio=0.1, summary_tokens=300)
 )
 ROOMY = make.context(limit=20_000, policy=make.steady(gain_min=0.0))
+WIDE = make.context(limit=60_000, policy=make.steady(gain_min=0.0))
 TASK = "Migrate the ledger, and never touch the archive."
 FIRST = "The approach is decided: `ledger_v2` is filled beside the old one, row by row."
 WORDS = st.sampled_from(
@@ -63,6 +64,22 @@ def test_a_turn_of_many_folds_keeps_its_beginning(texts: Sequence[str]) -> None:
         assert view.compaction
         assert FIRST in [each.text for each in view.compaction.event.summary.digest.findings]
         view = make.grown(view, *worked(number, text, "t1"))
+
+
+def test_compactions_long_before_the_window_is_full_keep_the_file_that_is_worked_on() -> None:
+    """A cold cache is compacted with little at hand, so few versions are not two windows."""
+    code = "def total(rows):\n    amounts = [row.amount for row in rows]\n    return sum(amounts)"
+    read = make.call("e", "t1", name="read", path="ledger.py"), make.result("e", code, "t1")
+    view = make.view_of(make.prompt(TASK), *read, *worked(0, "", "t1"))
+    for number in range(1, 6):
+        large = (
+            make.call(f"l{number}", "t1", path="log"),
+            make.result(f"l{number}", "r " * 9_000, "t1"),
+        )
+        view = folded(make.grown(view, *large, *worked(number, "", "t1")), within=WIDE)
+    assert view.compaction
+    [region] = view.compaction.event.summary.digest.regions
+    assert (region.file, region.text) == ("ledger.py", code)
 
 
 def test_three_hundred_compactions_forget_nothing_pinned_and_do_not_grow() -> None:

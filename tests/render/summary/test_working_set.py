@@ -117,7 +117,8 @@ def test_of_what_was_read_at_once_the_places_that_the_work_is_about_come_first()
 
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
     log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
-    assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
+    assert oldest_of(log[-4:], 1.0) == 32 - 2 * (32 - 3)
+    assert oldest_of(log[-4:], 1.5) == 32 - 3 * (32 - 3)
     copies = followed((), runs_of(log).values(), 0)
     regions = regions_of(copies, oldest=5)
     assert {region.file for region in regions} == {FILE}
