@@ -73,7 +73,15 @@ from render.summary._state import advance, fitted
 from render.summary._state import text as state_text
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
-from render.summary._working_set import followed, oldest_of, ranked, shown_lines, working_set
+from render.summary._working_set import (
+    followed,
+    oldest_of,
+    ranked,
+    shown_lines,
+    working_set,
+    working_text,
+    written,
+)
 from render.summary._written import SummaryRoom, format_written, merge_summaries
 from render.view._view import Entry, Place, View, quoted
 
@@ -563,7 +571,8 @@ def _with_working_set(
     room: PageRoom,
     count: Callable[[str], int],
 ) -> Digest:
-    """The digest with the files that are being worked on."""
+    """The digest with the files that are being worked on, and in what the report leaves of its room, those that the agent
+    wrote."""
     at_hand = (*fold.folded, *fold.tail)
     copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
@@ -571,6 +580,9 @@ def _with_working_set(
     oldest = oldest_of(at_hand, room.windows)
     rows = ranked(copies, _shown(fold), oldest, _wanted(digest, fold))
     regions = working_set(copies, rows, room.working_beside(used), count)
+    left = min(room.report, room.most - count(working_text(regions))) - used
+    if room.working:
+        regions += working_set(copies, written(copies, _shown(fold), oldest), left, count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
 

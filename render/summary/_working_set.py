@@ -10,7 +10,8 @@ the request. What the request shows anyway has no place here.
     240→def discount(cart, rate):
 
     regions of the page before + entries -> copies of the files        (`followed`)
-    copies -> the regions that a next edit most likely touches         (`working_set`)
+    copies -> the regions that a next edit most likely touches         (`working_set` of what is `ranked`)
+    copies -> the files that the agent wrote, if there is room left     (`working_set` of what is `written`)
 
 A copy is what the log has shown of a file, with all changes since. It has *stretches*: adjacent lines of the file, with the
 number of the first. Between them are lines that nobody has seen. A view adds lines, a change replaces them and moves the
@@ -431,6 +432,20 @@ def ranked(
                 age = age // OLDER if near[index] else age * OLDER if is_overview else age
                 by_age.append((min(age, now - edited), Candidate(name, number, index, row)))
     return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
+
+
+def written(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
+    """The rows of the files that the agent wrote once as a whole, the newest file first: no next edit needs them most, but
+    nothing else says what is in them."""
+    own = [n for n, copy in copies.items() if is_scratch(n, copy) and not n.endswith(PATCHES)]
+    places = (
+        Candidate(name, number, index, row)
+        for name in own
+        for number, stretch in enumerate(copies[name].stretches)
+        for index, row in enumerate(stretch.rows)
+        if row.edited >= oldest and not _is_shown(row, visible)
+    )
+    return sorted(places, key=lambda each: -each.row.edited)
 
 
 def is_scratch(name: str, copy: Copy) -> bool:

@@ -12,6 +12,7 @@ from render import Summary, View, apply_range, extractive, range_before_tail
 from render.policy._context import Context
 from render.summary._written import numbered, updated
 from tests import _builders as make
+from tests._table import for_each
 
 LIMIT = 2500
 TINY = make.context(
@@ -80,6 +81,20 @@ def test_compactions_long_before_the_window_is_full_keep_the_file_that_is_worked
     assert view.compaction
     [region] = view.compaction.event.summary.digest.regions
     assert (region.file, region.text) == ("ledger.py", code)
+
+
+@for_each(("policy", "is_there"), [({}, True), ({"working_ratio": 0.0}, False)])
+def test_in_the_room_that_the_report_leaves_stands_what_the_agent_wrote(
+    policy: dict[str, float],
+    is_there: bool,  # noqa: FBT001 -- data
+) -> None:
+    within = make.context(limit=60_000, policy=make.steady(gain_min=0.0, **policy))
+    script = "\n".join(f"rotate --keep {n} /var/log/part_{n}" for n in range(12))
+    write = make.call("w", "t1", name="write", path="rotate.sh", content=script)
+    large = make.call("l", "t1", path="log"), make.result("l", "r " * 9_000, "t1")
+    view = make.view_of(make.prompt(TASK), write, make.result("w", "ok", "t1"), *large)
+    view = folded(make.grown(view, *worked(1, "", "t1")), within=within)
+    assert (script.split("\n")[-1] in make.text_in(make.shown(view, within))) is is_there
 
 
 def test_three_hundred_compactions_forget_nothing_pinned_and_do_not_grow() -> None:

@@ -10,6 +10,7 @@ from render.summary._working_set import (
     oldest_of,
     shown_lines,
     working_text,
+    written,
 )
 from render.view._view import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, regions_of, viewed
@@ -77,6 +78,15 @@ def test_what_the_agent_wrote_once_and_lists_of_changes_are_not_worked_on() -> N
     assert page([*log, *patch]) == ()
     looked_at = ran(5, "Read", viewed(code(2), 2), {"file_path": "try.py", "offset": 2, "limit": 1})
     assert {region.file for region in page([*log, *patch, *looked_at])} == {"try.py"}
+
+
+def test_what_the_agent_wrote_once_is_read_newest_first_and_not_shown_twice() -> None:
+    first = ran(1, "Write", "done", {"file_path": "old.py", "content": "\n".join(code(1, 2, 3))})
+    second = ran(3, "Write", "done", {"file_path": "new.py", "content": "\n".join(code(4, 5, 6))})
+    copies = followed((), runs_of([*first, *second, *read(5, 1, 3)]).values(), 0)
+    assert [each.file for each in written(copies, {}, 0)] == ["new.py"] * 3 + ["old.py"] * 3
+    assert {each.file for each in written(copies, {}, 3)} == {"new.py"}
+    assert {each.file for each in written(copies, {3: None}, 0)} == {"old.py"}
 
 
 def test_of_what_has_no_room_the_oldest_is_left_out() -> None:
