@@ -264,13 +264,13 @@ _ERROR: Final = re.compile(
 )
 """Names an error in a line in lower case."""
 _NO_ERROR: Final = re.compile(
-    r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
+    r"^\+ |\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
     r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
     r"|\bexit(?:ed)? (?:with )?(?:code|status)\b|could not compile|\bdue to \d+ previous|for more information about"
     r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
     r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$|^\W*(?:categoryinfo|fullyqualifiederrorid)\b"
 )
-"""A line that has such a word and names none: a count, a heading, the status, what cargo, npm, pnpm, yarn, make and
+"""A line that has such a word and names none: one that a change adds or a shell repeats, a count, a heading, the status, what cargo, npm, pnpm, yarn, make and
 PowerShell add to the error of what they ran."""
 
 

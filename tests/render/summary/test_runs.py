@@ -151,10 +151,9 @@ def test_what_a_program_calls_is_what_was_done() -> None:
 
 def test_a_program_that_says_nothing_of_the_exit_status_is_believed_by_its_output() -> None:
     source = 'text((await tools.exec_command({cmd:"cargo build"})).output)'
-    told = text(
-        after(*program("a", source, "error: could not compile `hk`\nerror[E1]: no such name"))
-    )
-    assert "cargo build -> error[E1]: no such name" in told
+    printed = "error: could not compile `hk`\nerror[E1]: no such name\n+ fn fails_without_a_name()"
+    state = text(after(*program("a", source, printed)))
+    assert "cargo build -> error[E1]: no such name" in state
 
 
 @for_each(
@@ -351,6 +350,9 @@ def check_of(*items: Any) -> CheckRecord:
         ("pytest --version", ""),
         ("git checkout test", ""),
         ("node scripts/serve.mjs build-of/x", ""),
+        ("mux capture verify-the-sums --lines 9", ""),
+        ("npm run test-of-all", "npm test-of-all"),
+        ("yarn test-of-all", "yarn test-of-all"),
     ],
 )
 def test_a_check_is_known_by_its_program_and_task(command: str, suite: str) -> None:
