@@ -201,11 +201,8 @@ def _called_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     calls = [(call[1], _argument(source, outside, call)) for call in _TOOL.finditer(outside)]
     if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
         return _PATCH, {"input": "\n".join(patches)}
-    match calls:
-        case [(name, dict() as value)]:
-            return name, cast("dict[str, Any]", value)
-        case _:
-            return None
+    name, value = calls[0] if len(calls) == 1 else ("", None)
+    return (name, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
 
 
 def _argument(source: str, outside: str, call: re.Match[str]) -> Any:
@@ -219,7 +216,8 @@ def _argument(source: str, outside: str, call: re.Match[str]) -> Any:
 def _literal(source: str, start: int) -> Any:
     """The value that is written at this place of a program; None: it is computed."""
     parts, depth = list[str](), 0
-    for token in iter(_TOKEN.scanner(source, start).match, None):  # type: ignore[attr-defined]
+    while token := _TOKEN.match(source, start):
+        start = token.end()
         if token["text"] is not None:
             if token["quote"] == "`" and _COMPUTED.search(token["text"]):
                 return None

@@ -608,16 +608,19 @@ class Writer:
 
     def _note_fold(self, *, is_whole: bool) -> None:
         """Write the heads of the timelines that have grown, and how much there is."""
+        import duckdb
+
         grown = stale_ends(self._cursor) if self._is_stale else self._ends
         create_beside(self._log, self._path)
-        self._cursor.execute("BEGIN")
         try:
+            self._cursor.execute("BEGIN")
             put_ends(self._cursor, grown)
             self._cursor.execute(NOTE_FOLD, [self.events_total, self._last_number, is_whole])
-        except BaseException:
-            self._cursor.execute("ROLLBACK")
+            self._cursor.execute("COMMIT")
+        except BaseException:  # also an interrupt before the first statement, or behind the last
+            with suppress(duckdb.Error):
+                self._cursor.execute("ROLLBACK")
             raise
-        self._cursor.execute("COMMIT")
         self._ends.clear()
         self._unfolded, self._is_stale = 0, False
 

@@ -31,6 +31,7 @@ from blocks import (
     tool_target,
     written_paths,
 )
+from blocks.formats import obj
 from render.summary._identifiers import one_line, searched
 from render.summary._shell import (
     ALL,
@@ -224,17 +225,15 @@ def _unpacked(text: str) -> str:
         return text
     output = text[output_of(text)[0] :]
     try:
-        printed: object = json.loads(output, strict=False)
+        fields = obj(json.loads(output, strict=False))
     except (ValueError, RecursionError):
-        printed = None
-    match printed:
-        case {"output": str(inner), **rest}:
-            session, status = rest.get("session_id"), rest.get("exit_code")
-        case _:
-            going_on = _SESSION.search(output)
-            if going_on is None:
-                return text
-            inner, session, status = output[: going_on.start()], going_on[1], None
+        fields = obj(None)
+    inner, session, status = (fields.get(name) for name in ("output", "session_id", "exit_code"))
+    if not isinstance(inner, str):
+        going_on = _SESSION.search(output)
+        if going_on is None:
+            return text
+        inner, session = output[: going_on.start()], going_on[1]
     how = f"running with session ID {session}" if session else f"exited with code {status}"
     return f"Process {how}\nOutput:\n{inner}"
 

@@ -26,7 +26,7 @@ from typing import Final
 import attrs
 
 from blocks import (
-    AssistantBlock,
+    AssistantCompletion,
     AssistantThinking,
     Block,
     ToolCall,
@@ -205,7 +205,9 @@ def needs_of(session: Session) -> tuple[Needs, ...]:
             calls.append(past.call(item.blocks))
         for block in item.blocks:
             # The next call is the first to read what arrives for the agent.
-            is_round = isinstance(block, AssistantBlock | ToolResult)
+            is_round = isinstance(
+                block, AssistantThinking | AssistantCompletion | ToolCall | ToolResult
+            )
             past.add(block, len(calls) - is_round)
     return tuple(past.needs(number, call) for number, call in enumerate(calls))
 

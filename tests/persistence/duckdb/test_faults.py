@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from threading import Thread
+from typing import Any, cast
 
 import duckdb
 import pytest
@@ -199,6 +200,37 @@ def test_a_commit_that_is_interrupted_anywhere_is_there_or_not_and_the_store_goe
         assert store.append(T, many(2, first=3), expected_version=2) == 4, "a repeat is no harm"
         assert store.fork(T, U, forked(T, 4), at=4) == 5
         assert verify(store).ok
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "COMMIT"])
+def test_an_interrupt_beside_a_statement_of_a_fold_leaves_no_transaction_open(
+    path: Path, statement: str
+) -> None:
+    """It may come when the statement has run, and before the next line of ours has."""
+
+    class Interrupting:
+        def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+            self.cursor = cursor
+
+        def execute(self, query: str, *values: Any) -> Any:
+            result = self.cursor.execute(query, *values)
+            if query == statement:
+                raise KeyboardInterrupt
+            return result
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.cursor, name)
+
+    with DuckDBStore(path) as store:
+        store.append(T, many(2), expected_version=0)
+        writer, cursor = store._writer, store._writer._cursor
+        writer._cursor = cast("Any", Interrupting(cursor))
+        with pytest.raises(KeyboardInterrupt):
+            writer._note_fold(is_whole=False)
+        writer._cursor = cursor
+        writer._note_fold(is_whole=False)
+        assert store.append(T, many(2, first=3), expected_version=2) == 4
+    assert verify(path).ok
 
 
 def test_who_shared_an_interrupted_commit_learns_whether_it_happened(
