@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, cast
 
 from blocks._block import Durability, Envelope, ToolKind
@@ -177,6 +178,8 @@ def texts_in(value: object) -> tuple[str, ...]:
 
 _PROGRAM: Final = "exec"
 _PATCH: Final = "apply_patch"
+CALLS_MAX: Final = 16
+"""The calls of a program that are read: each may name a variable, which is looked for."""
 _TEXT: Final = r"""(?P<quote>["'`])(?P<text>(?:(?!(?P=quote))[^\\]|\\.)*)(?:(?P=quote)|\Z)"""
 _TEXTS: Final = re.compile(_TEXT, re.DOTALL)
 _TOOL: Final = re.compile(r"\btools\.(\w+)\s*\(\s*(?P<variable>[A-Za-z_$][\w$]*)?")
@@ -198,7 +201,8 @@ def inner_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[st
 @lru_cache(maxsize=256)
 def _called_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     outside = _TEXTS.sub(lambda text: "\0" * len(text[0]), source)
-    calls = [(call[1], _argument(source, outside, call)) for call in _TOOL.finditer(outside)]
+    first = islice(_TOOL.finditer(outside), CALLS_MAX)
+    calls = [(call[1], _argument(source, outside, call)) for call in first]
     if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
         return _PATCH, {"input": "\n".join(patches)}
     name, value = calls[0] if len(calls) == 1 else ("", None)

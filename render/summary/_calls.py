@@ -215,8 +215,10 @@ def output_of(text: str) -> tuple[int, int]:
 
 PROGRAM: Final = "Script "
 """The beginning of the result of a program of Codex, which says that the program ended, and not how its command did."""
-_SESSION: Final = re.compile(r"\s*\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
+_SESSION: Final = re.compile(r"\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
 """How a program of Codex prints, at its end, that the command which it started goes on."""
+_SESSION_MAX: Final = 80
+"""Characters at the end in which that is looked for."""
 
 
 def _unpacked(text: str) -> str:
@@ -230,10 +232,10 @@ def _unpacked(text: str) -> str:
         fields = obj(None)
     inner, session, status = (fields.get(name) for name in ("output", "session_id", "exit_code"))
     if not isinstance(inner, str):
-        going_on = _SESSION.search(output)
+        going_on = _SESSION.search(output, max(len(output) - _SESSION_MAX, 0))
         if going_on is None:
             return text
-        inner, session = output[: going_on.start()], going_on[1]
+        inner, session = output[: going_on.start()].rstrip(), going_on[1]
     how = f"running with session ID {session}" if session else f"exited with code {status}"
     return f"Process {how}\nOutput:\n{inner}"
 
