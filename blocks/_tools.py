@@ -182,6 +182,7 @@ CALLS_MAX: Final = 16
 """The calls of a program that are read: each may name a variable, which is looked for."""
 _TEXT: Final = r"""(?P<quote>["'`])(?P<text>(?:(?!(?P=quote))[^\\]|\\.)*)(?:(?P=quote)|\Z)"""
 _TEXTS: Final = re.compile(_TEXT, re.DOTALL)
+"""The texts in a program; one without an end goes on to the program's."""
 _TOOL: Final = re.compile(r"\btools\.(\w+)\s*\(\s*(?P<variable>[A-Za-z_$][\w$]*)?")
 _TOKEN: Final = re.compile(
     rf"{_TEXT}|(?P<key>[A-Za-z_$][\w$]*)(?=\s*:)|(?P<other>true|false|null|-?\d[\d.]*|[][{{}}:,])|\s+",
@@ -195,11 +196,11 @@ _ESCAPE: Final = re.compile(r'\\x(?P<hex>[\da-fA-F]{2})|\\["\\/bfnrtu]|\\(?P<pla
 def inner_call(name: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The name and the arguments of the call that a program makes, or of its patches; of any other call, its own."""
     source = arguments.get("input") if name == _PROGRAM else None
-    return (_called_in(source) if isinstance(source, str) else None) or (name, arguments)
+    return (_call_in(source) if isinstance(source, str) else None) or (name, arguments)
 
 
 @lru_cache(maxsize=256)
-def _called_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
+def _call_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     outside = _TEXTS.sub(lambda text: "\0" * len(text[0]), source)
     first = islice(_TOOL.finditer(outside), CALLS_MAX)
     calls = [(call[1], _argument(source, outside, call)) for call in first]

@@ -1,15 +1,26 @@
 """What looks for patterns in texts takes time that grows with their length, whatever they spell."""
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from time import process_time
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from blocks import artifact_ids_in, written_paths
+from blocks import (
+    BlockId,
+    CallId,
+    TextPart,
+    ToolResult,
+    TurnId,
+    artifact_ids_in,
+    inner_call,
+    written_paths,
+)
 from persistence.search._index import is_needle
 from render import overflow_of
+from render.summary._calls import status_of
 from render.summary._identifiers import identifiers
 from render.view._view import quoted
 from tests._table import for_each
@@ -27,8 +38,11 @@ UNITS = (
     *("*** Update File:", "*** Update File: a\n", "*** Update File: a  \n\n", "*** Move to: a" + " " * 500 + "b"),
     *("12345678-1234-1234-1234-", "12345678-1234-1234-1234-123456789012-", "art-0123456789abcdef", "art-"),
     *("maximum context length is 1 tokens ", "1 tokens > ", "do not ", "exit code ", "Never!", ". "),
+    *("tools.x(a); ", "tools.x({a:", "const a = ", "`${", "\\x4", "session_id 1 "),
 )  # fmt: skip
 BEGINNINGS = ("a-", "*** Update File: a", "<")
+PRINTED = "Script completed\nWall time 1 seconds\nOutput:\n"
+NUMBERS = count()
 EDGES = ("", "/x", "://x", "!", "< /")
 
 
@@ -40,12 +54,29 @@ def in_an_error(text: str) -> object:
     return overflow_of(400, "", "maximum context length is " + text)
 
 
+def in_a_program(text: str) -> object:
+    return inner_call("exec", {"input": f"{next(NUMBERS)} tools.x({text}"})  # never from a cache
+
+
+def in_a_printout(text: str) -> object:
+    return status_of(
+        ToolResult(
+            id=BlockId("r"),
+            turn=TurnId("t"),
+            call_id=CallId("c"),
+            parts=(TextPart(text=PRINTED + text),),
+        )
+    )
+
+
 FINDERS: tuple[Callable[[str], object], ...] = (
     identifiers,
     rare_names,
     artifact_ids_in,
     in_a_patch,
     in_an_error,
+    in_a_program,
+    in_a_printout,
     is_needle,
     lambda text: quoted("artifact", text),
 )

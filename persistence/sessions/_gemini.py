@@ -22,15 +22,15 @@ NAME = "gemini-cli"
 def _looks(source: Source) -> bool:
     """Whether this is a chat of Gemini CLI."""
     return "projectHash" in source.records[0][1] or any(
-        message.get("type") == "gemini" or _is_printed(message) for _, message in source.messages
+        message.get("type") == "gemini" or _is_of_stream(message) for _, message in source.messages
     )
 
 
 def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
-    if any(_is_printed(line) for _, line in source.records):
-        return _read_printed(builder)
+    if any(_is_of_stream(line) for _, line in source.records):
+        return _read_stream(builder)
     builder.id = string(source.records[0][1].get("sessionId"))
     messages = _messages(source.messages)
     calls = (call for _, message in messages for call in objs(message.get("toolCalls")))
@@ -50,11 +50,11 @@ def _read(source: Source) -> Session:
 GEMINI = Importer(NAME, _looks, _read)
 
 
-def _is_printed(line: Json) -> bool:
+def _is_of_stream(line: Json) -> bool:
     return "tool_id" in line and line.get("type") in ("tool_use", "tool_result")
 
 
-def _read_printed(builder: Builder) -> Session:
+def _read_stream(builder: Builder) -> Session:
     """The session of a stream, in which texts come in pieces; those and the calls between two results are one response."""
     response: LogStretch | None = None
     for role, records in groupby(builder.source.records, lambda record: record[1].get("role")):

@@ -76,11 +76,11 @@ from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import (
     followed,
     oldest_of,
+    own_files,
     ranked,
     shown_lines,
     working_set,
     working_text,
-    written,
 )
 from render.summary._written import SummaryRoom, format_written, merge_summaries
 from render.view._view import Entry, Place, View, quoted
@@ -577,12 +577,12 @@ def _with_working_set(
     copies = followed(digest.regions, runs.values(), digest.seen)
     digest = replace(digest, regions=())
     used = sum(count(text) for _, text in computed_sections(digest) if text)
-    oldest = oldest_of(at_hand, room.windows)
-    rows = ranked(copies, _shown(fold), oldest, _wanted(digest, fold))
+    oldest, visible = oldest_of(at_hand, room.windows), _shown(fold)
+    rows = ranked(copies, visible, oldest, _wanted(digest, fold))
     regions = working_set(copies, rows, room.working_beside(used), count)
     left = min(room.report, room.most - count(working_text(regions))) - used
     if room.working:
-        regions += working_set(copies, written(copies, _shown(fold), oldest), left, count)
+        regions += working_set(copies, own_files(copies, visible, oldest), left, count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
 
@@ -630,6 +630,6 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
     report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
     entries = max(new + fold.tail_tokens, 1)
-    free = context.limit / sizes.ratio - (sizes.estimated - entries)
+    free = context.capacity / sizes.ratio - (sizes.estimated - entries)
     room = PageRoom.of(context.policy, context.capacity, most, report_most)
     return attrs.evolve(room, windows=max(free / entries, 1.0))

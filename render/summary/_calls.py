@@ -149,7 +149,7 @@ def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
     call = replace(call, name=name, input={**arguments})
     kind, target = tool_kind(name, arguments, envelope), tool_target(arguments, envelope)
     is_visible = answer and result and answer.original is None and not is_sealed(result)
-    text = _unpacked(text_of(result)) if result and is_visible else ""
+    text = _plain_result(text_of(result)) if result and is_visible else ""
     is_error = bool(result and (result.is_error or result.envelope.outcome == "failure"))
     status = status_of(result)
     refusal = _REFUSED.match(text, output_of(text)[0])
@@ -221,7 +221,7 @@ _SESSION_MAX: Final = 80
 """Characters at the end in which that is looked for."""
 
 
-def _unpacked(text: str) -> str:
+def _plain_result(text: str) -> str:
     """The result of a program of Codex, as the tool that it called would have written it; any other result as it is."""
     if not text.startswith(PROGRAM):
         return text
@@ -283,7 +283,7 @@ def status_of(result: ToolResult | None) -> str:
     for key in ("exit_code", "returncode", "exit_status"):
         if key in fields:
             return one_line(leaves(fields[key]), STATUS_MAX)
-    text = _unpacked(text_of(result))
+    text = _plain_result(text_of(result))
     ends = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
     status = _STATUS.search(ends.lower())
     is_bad = result.is_error or text.startswith("Script failed")
@@ -531,7 +531,7 @@ DOTTED_SHARE: Final = 0.9
 """So many lines have the number that they should have, or these are the points of a list."""
 
 
-def _plainly_numbered(texts: list[str], first: int) -> list[str]:
+def _with_arrows(texts: list[str], first: int) -> list[str]:
     """The lines of a view that puts a dot behind the numbers, with these in the form of others; any others as they are."""
     matches = [_DOTTED.fullmatch(text) for text in texts]
     right = sum(bool(m and int(m[1]) == n) for n, m in enumerate(matches, max(first, 1)))
@@ -556,7 +556,7 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
     if run.kind == "read":
-        texts = _plainly_numbered(texts, part.line)
+        texts = _with_arrows(texts, part.line)
     numbers, rows = numbers_in(texts, part.line), list[tuple[int, str]]()
     if any(numbers):
         rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]

@@ -394,8 +394,11 @@ def suite_of(command: Command) -> str:
     plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
     if program in _LOOKING or is_look(command) or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
-    if len(plain) > 1 and plain[0] != "run" and plain[1].count("-") > 1:
-        del plain[1]  # a name that only begins like a task: `capture verify-the-sums`
+    begin, goes_on, _ = (
+        plain[-1].partition("-") if plain[1:] and plain[0] != "run" else ("", "", "")
+    )
+    if goes_on and _CHECK.fullmatch(begin):
+        del plain[1]  # a name that only begins like a task: `capture verify-sums`
     names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
     task = (
         plain[:1] if program == "make" else [name for name in names if _CHECK.fullmatch(name)][:1]

@@ -10,8 +10,8 @@ the request. What the request shows anyway has no place here.
     240→def discount(cart, rate):
 
     regions of the page before + entries -> copies of the files        (`followed`)
-    copies -> the regions that a next edit most likely touches         (`working_set` of what is `ranked`)
-    copies -> the files that the agent wrote, if there is room left     (`working_set` of what is `written`)
+    copies -> the regions that a next edit most likely touches         (`working_set`)
+    copies -> the files that the agent wrote, if there is room left     (`working_set` of `own_files`)
 
 A copy is what the log has shown of a file, with all changes since. It has *stretches*: adjacent lines of the file, with the
 number of the first. Between them are lines that nobody has seen. A view adds lines, a change replaces them and moves the
@@ -434,13 +434,13 @@ def ranked(
     return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
 
 
-def written(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
+def own_files(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
     """The rows of the files that the agent wrote once as a whole, the newest file first: no next edit needs them most, but
     nothing else says what is in them."""
-    own = [n for n, copy in copies.items() if is_scratch(n, copy) and not n.endswith(PATCHES)]
+    names = [n for n, copy in copies.items() if is_scratch(n, copy) and not n.endswith(PATCHES)]
     places = (
         Candidate(name, number, index, row)
-        for name in own
+        for name in names
         for number, stretch in enumerate(copies[name].stretches)
         for index, row in enumerate(stretch.rows)
         if row.edited >= oldest and not _is_shown(row, visible)

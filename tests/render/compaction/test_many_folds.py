@@ -67,20 +67,31 @@ def test_a_turn_of_many_folds_keeps_its_beginning(texts: Sequence[str]) -> None:
         view = make.grown(view, *worked(number, text, "t1"))
 
 
-def test_compactions_long_before_the_window_is_full_keep_the_file_that_is_worked_on() -> None:
-    """A cold cache is compacted with little at hand, so few versions are not two windows."""
+def files_after(folds: int, within: Context) -> list[tuple[str, str]]:
+    """The working set after so many folds, each of a large result, behind the reading of a file."""
     code = "def total(rows):\n    amounts = [row.amount for row in rows]\n    return sum(amounts)"
     read = make.call("e", "t1", name="read", path="ledger.py"), make.result("e", code, "t1")
     view = make.view_of(make.prompt(TASK), *read, *worked(0, "", "t1"))
-    for number in range(1, 6):
-        large = (
-            make.call(f"l{number}", "t1", path="log"),
-            make.result(f"l{number}", "r " * 9_000, "t1"),
-        )
-        view = folded(make.grown(view, *large, *worked(number, "", "t1")), within=WIDE)
+    for number in range(1, folds + 1):
+        log = make.call(f"l{number}", "t1", path="log")
+        large = log, make.result(f"l{number}", "r " * 9_000, "t1")
+        view = folded(make.grown(view, *large, *worked(number, "", "t1")), within=within)
     assert view.compaction
-    [region] = view.compaction.event.summary.digest.regions
-    assert (region.file, region.text) == ("ledger.py", code)
+    regions = view.compaction.event.summary.digest.regions
+    return [(region.file, region.text.split("\n")[0]) for region in regions]
+
+
+def test_compactions_long_before_the_window_is_full_keep_the_file_that_is_worked_on() -> None:
+    """A cold cache is compacted with little at hand, so few versions are not two windows."""
+    assert files_after(5, WIDE) == [("ledger.py", "def total(rows):")]
+
+
+def test_a_window_is_no_longer_than_the_trigger() -> None:
+    """In a window of a million that is compacted at 8,000, two windows are 16,000."""
+    policy = make.steady(gain_min=0.0, working_ratio=0.5, trigger_tokens=8_000)
+    within = make.context(limit=1_000_000, policy=policy)
+    assert files_after(2, within) == [("ledger.py", "def total(rows):")]
+    assert files_after(12, within) == []
 
 
 @for_each(("policy", "is_there"), [({}, True), ({"working_ratio": 0.0}, False)])

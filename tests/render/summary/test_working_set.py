@@ -8,9 +8,9 @@ from render.summary._working_set import (
     VisibleLines,
     followed,
     oldest_of,
+    own_files,
     shown_lines,
     working_text,
-    written,
 )
 from render.view._view import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, regions_of, viewed
@@ -84,9 +84,9 @@ def test_what_the_agent_wrote_once_is_read_newest_first_and_not_shown_twice() ->
     first = ran(1, "Write", "done", {"file_path": "old.py", "content": "\n".join(code(1, 2, 3))})
     second = ran(3, "Write", "done", {"file_path": "new.py", "content": "\n".join(code(4, 5, 6))})
     copies = followed((), runs_of([*first, *second, *read(5, 1, 3)]).values(), 0)
-    assert [each.file for each in written(copies, {}, 0)] == ["new.py"] * 3 + ["old.py"] * 3
-    assert {each.file for each in written(copies, {}, 3)} == {"new.py"}
-    assert {each.file for each in written(copies, {3: None}, 0)} == {"old.py"}
+    assert [each.file for each in own_files(copies, {}, 0)] == ["new.py"] * 3 + ["old.py"] * 3
+    assert {each.file for each in own_files(copies, {}, 3)} == {"new.py"}
+    assert {each.file for each in own_files(copies, {3: None}, 0)} == {"old.py"}
 
 
 def test_of_what_has_no_room_the_oldest_is_left_out() -> None:
