@@ -245,7 +245,7 @@ class Broken:
 
     def propose(self, scope: RungScope) -> list[Proposal]:
         """Nothing."""
-        return [scope.clear(each, each.nonsense) for each in scope.results()]  # type: ignore[attr-defined] -- what is broken of it
+        return [scope.clear(each, each.nonsense) for each in scope.results()]  # type: ignore[attr-defined]  # what is broken
 
 
 def test_001_2_a_strategy_that_fails_is_told_and_breaks_nothing(
