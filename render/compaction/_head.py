@@ -2,7 +2,8 @@
 
 *Standing instructions* (rules, permissions, the working folder, lists of tools: `blocks.formats.client_text`) stand at
 the front of the request, before the summary, byte for byte as they came. The newest of each kind counts. Only if all
-together exceed their share (`standing_ratio`) are they shortened, by whole sections, lists first, then the longest.
+together exceed their share (`standing_ratio`) are they shortened, the longest first, by whole sections. Lists, which can be
+looked up again, have a part of that share; beyond it, each item keeps its name and the beginning of what is said of it.
 
 *User texts* are whole as long as all together have room in theirs (`user_ratio`). If not, these steps are taken until
 they have, in log order within each step; the first text (the task) and the newest come last in the first two:
@@ -52,6 +53,7 @@ from blocks import (
     asks_user,
     images_of,
     inner_call,
+    is_list,
     numbered,
     path_at,
     text_of,
@@ -113,6 +115,13 @@ _REFUSED: Final = re.compile(
 SECTION_SHARE: Final = 0.5
 """A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at
 any line."""
+LISTS_SHARE: Final = 0.4
+"""Share of the room of all standing instructions that lists have together. Clients themselves give a list of skills 1% or 2% of a
+model's window, and shorten its descriptions (Claude Code 2.1, Codex 0.169)."""
+_ITEM: Final = re.compile(r"^[-*] (?:(?!\n[-*] |\n\n|\n#|\n</).)+", re.DOTALL | re.MULTILINE)
+"""An item of a list, with the lines that go on with it."""
+NAME_CHARACTERS: Final = 80
+"""An item's name ends at a colon within this many characters; one without a name keeps half as many."""
 
 
 def is_user_text(entry: Entry) -> bool:
@@ -208,7 +217,7 @@ def _standing(entries: Sequence[Entry], tail: Sequence[Entry], context: Context)
     standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
     sizes = [context.counter.count(text_of(entry.block)) for entry in standing]
-    lists = [entry.standing.startswith("list:") for entry in standing]
+    lists = [is_list(entry.standing) for entry in standing]
     limits = _standing_limits(sizes, lists, room)
     return [
         _shortened(entry, size, limit, context)
@@ -219,32 +228,57 @@ def _standing(entries: Sequence[Entry], tail: Sequence[Entry], context: Context)
 def _standing_limits(sizes: Sequence[int], lists: Sequence[bool], room: int) -> list[int]:
     """The most tokens each instruction may have: lists share what the others leave, the longest give way."""
     limits = list(sizes)
-    for giving_way in (lists, [True] * len(sizes)):
-        if sum(limits) <= room:
-            break
+    for giving_way, share in ((lists, LISTS_SHARE), ([True] * len(sizes), 1.0)):
         others = sum(n for n, gives in zip(limits, giving_way, strict=True) if not gives)
-        left = max(room - others, room // 8 if giving_way is lists else 0)
+        left = max(min(room - others, int(share * room)), room // 8 if giving_way is lists else 0)
         most = each_at_most([n for n, gives in zip(limits, giving_way, strict=True) if gives], left)
         limits = [min(n, most) if gives else n for n, gives in zip(limits, giving_way, strict=True)]
     return limits
 
 
 def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried:
-    """The instruction within its limit, cut between sections, with the path of the whole."""
+    """The instruction within its limit, with the path of the whole: a list by its items, another text by its sections."""
     carried = _whole(entry)
     if carried.withheld:
         return carried
-    text = (
-        "" if size <= limit else _sections(text_of(entry.block), size, limit, entry.path, context)
+    if size <= limit:
+        return replace(carried, clipped="")
+    text, of_lines = text_of(entry.block), is_list(entry.standing)
+    marker = f"[… shortened: {size} tokens in all; the whole text is at {entry.path} …]"
+    if of_lines:
+        text = _with_short_items(text, limit - context.counter.count(marker), context)
+    return replace(carried, clipped=_sections(text, limit, marker, context, of_lines=of_lines))
+
+
+def _with_short_items(text: str, limit: int, context: Context) -> str:
+    """The list with its longest items shortened until all fit, or only their names are left."""
+    count = context.counter.count
+    items = [item[0] for item in _ITEM.finditer(text)]
+    sizes = [count(item) for item in items]
+    frame = count(_ITEM.sub("", text)) + text.count("\n") + 1
+    most = each_at_most(sizes, limit - frame)
+    short = (
+        _short_item(item, len(item) * most // size) if size > most else item
+        for item, size in zip(items, sizes, strict=True)
     )
-    return replace(carried, clipped=text)
+    return _ITEM.sub(lambda _: next(short), text)
 
 
-def _sections(text: str, size: int, limit: int, path: str, context: Context) -> str:
-    """The first sections of a text that fit, and its last line if that closes an element."""
+def _short_item(item: str, characters: int) -> str:
+    """The item in about so many characters, but with its name at least; the file at its end goes after the words."""
+    name = item.find(": ", 0, NAME_CHARACTERS) + 1 or NAME_CHARACTERS // 2
+    file = (
+        item[item.rfind(" (file: ") :] if " (file: " in item else ""
+    )  # as in Codex's list of skills
+    file = file if name + len(file) < characters else ""
+    head = item[: max(characters - len(file) - 1, name)].rstrip()
+    return item if len(head) + len(file) + 1 >= len(item) else f"{head}…{file}"
+
+
+def _sections(text: str, limit: int, marker: str, context: Context, *, of_lines: bool) -> str:
+    """The first sections of a text that fit, or lines, the marker, and the last line if that closes an element."""
     lines = text.split("\n")
     closing = lines.pop() if lines[-1].startswith("</") else ""
-    marker = f"[… shortened: {size} tokens in all; the whole text is at {path} …]"
     room = limit - context.counter.count(f"{marker}\n{closing}")
     fitting, section, used = 0, 0, 0
     for index, line in enumerate(lines):
@@ -253,7 +287,7 @@ def _sections(text: str, size: int, limit: int, path: str, context: Context) -> 
             break
         fitting = index + 1
         following = lines[index + 1] if index + 1 < len(lines) else ""
-        is_end = not line.strip() or following.startswith("#")
+        is_end = of_lines or not line.strip() or following.startswith("#")
         if is_end and used >= SECTION_SHARE * room:
             section = index + 1
     return "\n".join(filter(None, ("\n".join(lines[: section or fitting]), marker, closing)))

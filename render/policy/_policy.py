@@ -273,7 +273,7 @@ class Policy:
     left out unless the shortened texts exceed 2.5 times this share."""
     standing_ratio: float = attrs.field(default=0.25, validator=_SHARE)
     """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
-    are shortened by whole sections."""
+    are shortened by whole sections. Lists have two fifths of it; in longer ones, each item keeps its name."""
     clip_ratio: float = attrs.field(default=0.08, validator=_SHARE)
     """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
     result has, for which there is no room."""

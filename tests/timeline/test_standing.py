@@ -130,7 +130,7 @@ def fill(timeline: Timeline) -> None:
 def test_where_room_forces_a_cut_lists_give_way_first_and_the_account_says_so() -> None:
     timeline = make.open_timeline(window=4000, policy=make.steady(standing_ratio=0.1))
     rules = "\n".join(f"Rule {n}." for n in range(60))
-    tools = "<skills_instructions>\n" + "- a skill\n\n" * 400 + "</skills_instructions>"
+    tools = "<skills_instructions>\n" + "- a skill\n" * 400 + "</skills_instructions>"
     timeline.sync([user(RULES.format(rules)), user(tools), user("Go.")], format="anthropic")
     timeline.record(make.response({"type": "text", "text": "Done."}, id="d0"))
     fill(timeline)
@@ -139,10 +139,37 @@ def test_where_room_forces_a_cut_lists_give_way_first_and_the_account_says_so() 
     shown = make.text_in(rendered)
     assert RULES.format(rules) in shown
     assert tools not in shown
-    assert "- a skill\n\n[… shortened: " in shown
+    assert "- a skill\n[… shortened: " in shown
     assert "the whole text is at fi:t1.skills_instructions …]\n</skills_instructions>" in shown
     assert rendered.account.standing_cut > 0
     assert any("standing instructions" in notice for notice in rendered.notices)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=20), st.integers(1, 2))
+def test_a_list_that_is_too_long_keeps_every_name_and_shortens_the_longest_items_first(
+    sizes: list[int], compactions: int
+) -> None:
+    items = [
+        f"- skill-{n}: {'use it ' * size}(file: /skills/{n}/SKILL.md)"
+        for n, size in enumerate(sizes)
+    ]
+    head, end = "<skills_instructions>\n### Available skills", "</skills_instructions>"
+    timeline = make.open_timeline(window=12_000, policy=make.steady())
+    timeline.sync([user("\n".join([head, *items, end])), user("Go.")], format="anthropic")
+    timeline.record(make.response({"type": "text", "text": "Done."}, id="d0"))
+    for _ in range(compactions):
+        fill(timeline)
+        timeline.compact()
+    shown = make.text_in(timeline.render())
+    lines = [line for line in shown.split("\n") if line.startswith("- skill-")]
+    assert [line.partition(":")[0] for line in lines] == [f"- skill-{n}" for n in range(len(items))]
+    whole = [len(item) for item, line in zip(items, lines, strict=True) if item == line]
+    cut = [line for item, line in zip(items, lines, strict=True) if item != line]
+    assert all("…" in line and line.endswith("/SKILL.md)") for line in cut)
+    assert not cut or max(whole, default=0) <= max(map(len, cut)) + 10
+    if make.CharCounter().count("\n".join(items)) <= 0.09 * 12_000:
+        assert not cut
 
 
 @settings(max_examples=25, deadline=None)
