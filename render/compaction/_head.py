@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -119,7 +119,9 @@ LISTS_SHARE: Final = 0.4
 """Share of the room of all standing instructions that lists have together. Clients themselves give a list of skills 1% or 2% of a
 model's window, and shorten its descriptions (Claude Code 2.1, Codex 0.169)."""
 _ITEM: Final = re.compile(r"^[-*] (?:(?!\n[-*] |\n\n|\n#|\n</).)+", re.DOTALL | re.MULTILINE)
-"""An item of a list, with the lines that go on with it."""
+"""An item of a list, with the lines that go on with it. In Codex's list of skills, its file follows: `(file: …)`."""
+ITEM_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""If the items are too long after all, their room is taken for so much smaller: names have fewer characters a token."""
 NAME_CHARACTERS: Final = 80
 """An item's name ends at a colon within this many characters; one without a name keeps half as many."""
 
@@ -253,23 +255,23 @@ def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried
 def _with_short_items(text: str, limit: int, context: Context) -> str:
     """The list with its longest items shortened until all fit, or only their names are left."""
     count = context.counter.count
-    items = [item[0] for item in _ITEM.finditer(text)]
+    frame, items = _ITEM.split(text), _ITEM.findall(text)
     sizes = [count(item) for item in items]
-    frame = count(_ITEM.sub("", text)) + text.count("\n") + 1
-    most = each_at_most(sizes, limit - frame)
-    short = (
-        _short_item(item, len(item) * most // size) if size > most else item
-        for item, size in zip(items, sizes, strict=True)
-    )
-    return _ITEM.sub(lambda _: next(short), text)
+    room = limit - count("".join(frame)) - text.count("\n")
+    for share in ITEM_SHARES:
+        most = each_at_most(sizes, int(share * room))
+        pairs = zip(items, sizes, strict=True)
+        short = [_short_item(i, len(i) * most // n) if n > most else i for i, n in pairs]
+        text = "".join(chain.from_iterable(zip(frame, [*short, ""], strict=True)))
+        if count(text) + text.count("\n") < limit:
+            break
+    return text
 
 
 def _short_item(item: str, characters: int) -> str:
     """The item in about so many characters, but with its name at least; the file at its end goes after the words."""
     name = item.find(": ", 0, NAME_CHARACTERS) + 1 or NAME_CHARACTERS // 2
-    file = (
-        item[item.rfind(" (file: ") :] if " (file: " in item else ""
-    )  # as in Codex's list of skills
+    file = item[begin:] if (begin := item.find(" (file: ")) >= 0 else ""
     file = file if name + len(file) < characters else ""
     head = item[: max(characters - len(file) - 1, name)].rstrip()
     return item if len(head) + len(file) + 1 >= len(item) else f"{head}…{file}"
