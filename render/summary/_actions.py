@@ -31,6 +31,7 @@ from blocks import (
     label_of,
 )
 from render.summary._calls import (
+    NO_OUTPUT,
     REJECTED,
     WENT_WELL,
     Run,
@@ -88,8 +89,6 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
-_NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
-"""What clients write for an empty output: Claude Code, pi."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
@@ -247,7 +246,7 @@ def _short(output: str, form: Literal["look", "answer", "end"]) -> str:
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
     whole, most = " / ".join(lines), ANSWER_MAX if form == "answer" else OUTCOME_MAX
     if len(whole) <= most:
-        return "" if _NO_OUTPUT.fullmatch(whole) else whole
+        return "" if NO_OUTPUT.fullmatch(whole) else whole
     if form == "answer" or re.fullmatch(r"\s*[{\[].*[\]}]\s*", output, re.DOTALL):
         return one_line(whole, most)
     if len(lines) == 1:
@@ -340,7 +339,8 @@ def text_of_actions(actions: Sequence[Action]) -> str:
     """One line for each action, or for adjacent ones of one kind; paths are relative to the folder that most share."""
     files = {action.target for action in actions if action.verb in FILES}
     root = shared_folder([*sorted(files), *(action.folder for action in actions)])
-    path = re.compile(rf"(?<![\w./-]){re.escape(root)}(?=\S)")
+    folder = re.sub(r"\\\\|/", r"[\\\\/]", re.escape(root))
+    path = re.compile(rf"(?<![\w./-]){folder}(?=\S)")
     lines = [path.sub("", line) if root else line for line in _lines(actions)]
     return "\n".join([f"(paths in {root})", *lines] if root else lines)
 

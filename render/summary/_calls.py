@@ -271,8 +271,11 @@ _NO_ERROR: Final = re.compile(
     r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
     r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$|^\W*(?:categoryinfo|fullyqualifiederrorid)\b"
 )
-"""A line that has such a word and names none: one that a change adds or a shell repeats, a count, a heading, the status, what cargo, npm, pnpm, yarn, make and
-PowerShell add to the error of what they ran."""
+"""A line that has such a word and names none: one that a change adds or a shell repeats, a count, a heading, the status, what
+cargo, npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
+_DIFF: Final = re.compile(r"^diff --git ", re.MULTILINE)
+NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
+"""What clients write for an empty output: Claude Code, pi."""
 
 
 def status_of(result: ToolResult | None) -> str:
@@ -291,7 +294,9 @@ def status_of(result: ToolResult | None) -> str:
 
 
 def telling_error(output: str) -> str:
-    """The line of an output that says best why it failed: the last one that names an error, or else the last."""
+    """The line of an output that says best why it failed: the last one that names an error, or else the last. A diff behind it
+    names none."""
+    output = _DIFF.split(output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
     errors = [line for line in telling if _ERROR.search(line.lower())]
@@ -411,6 +416,12 @@ def shared_folder(paths: Iterable[str]) -> str:
     folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
     shared = [f for f, files in folders.items() if files > 1 and re.match(r"/.|[A-Za-z]:", f)]
     return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
+
+
+def without_folder(path: str, folder: str) -> str:
+    """The path within a folder; any other path as it is. Tools of Windows write both slashes."""
+    begin, whole = (each.replace("\\", "/") for each in (path[: len(folder)], folder))
+    return path[len(folder) :] if begin == whole else path
 
 
 # Changes of files: writes, edits, patches, shell scripts.

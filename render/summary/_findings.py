@@ -312,10 +312,12 @@ _START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now
 _ANNOUNCED: Final = re.compile(
     _START + r"(?:let me|let(?:'|’)?s|let us"
     r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
-    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b)",
+    r"|(?:now|next),? (?:to|i|we)\b"
+    r"|now,? (?!(?:an?|the|that|this|these|those|there|here|it|its|they|you|your|all|any|both|each|every|only|is|are|was|why|how|what"
+    r"|when|where|if|once|after|before|for|with|in|on|at|about|regarding|\w*[^s\W]s|\w+ed)\b)(?-i:[a-z]))",
     re.IGNORECASE,
 )
-"""The beginning of an English sentence that says what the agent is about to do."""
+"""The beginning of an English sentence that says what the agent is about to do; after "now", a verb in its plain form."""
 _DOING: Final = re.compile(
     rf"{_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
     r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"

@@ -15,7 +15,7 @@ it says what happened, whatever the agent said about it. Lines of which nothing 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from posixpath import basename, join, normpath, splitext
 from typing import Any, Final, cast
 
@@ -38,7 +38,16 @@ from blocks import (
     words_of,
 )
 from blocks.formats import command_in
-from render.summary._calls import PROGRAM, Run, edits_of, outcome, shared_folder, telling_error
+from render.summary._calls import (
+    NO_OUTPUT,
+    PROGRAM,
+    Run,
+    edits_of,
+    outcome,
+    shared_folder,
+    telling_error,
+    without_folder,
+)
 from render.summary._identifiers import one_line, searched, table
 from render.summary._prose import is_assent
 from render.summary._shell import Command, CommandLine, commands_in, name_of
@@ -367,8 +376,7 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         and not _covers(command, old)
     ]
     if checking and checking[-1].end != "&":
-        is_hidden = checking[-1].end == "|" or run.whole.startswith(PROGRAM)
-        result = _result(run, tests, is_hidden=is_hidden)
+        result = _result(run, tests, checking[-1])
         left.append(CheckRecord(command=command, result=result, seen=run.version))
     checks = [check for check in left if _suites(check.command)]
     errors = [check for check in left if check not in checks]
@@ -411,14 +419,22 @@ def _covers(command: str, old: CheckRecord) -> bool:
     had failed, or with others that name the tests that had. How they are run, and what of it is shown, makes no difference."""
     if _selects(command, old):
         return True
-    both = [commands_in(text) for text in (command, old.command)]
-    ran, before = ({suite_of(c) or " ".join(c.words[:2]) for c in each} for each in both)
+    earlier = commands_in(old.command)
+    before = {_check_of(c) for c in earlier}
+    again = [c for c in commands_in(command) if _check_of(c) in before]
+    is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
     words, words_before = (
-        [word for c in each for word in c.words if not _ASIDE.fullmatch(word)] for each in both
+        [x for c in each for x in c.words if not _ASIDE.fullmatch(x) and (is_fault or x[0] != "-")]
+        for each in (again, earlier)
     )
-    is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
-    is_narrow = _suites(old.command) and len(words) > len(words_before) - bool(is_fault)
-    return sorted(words) == sorted(words_before) or (before <= ran and not is_narrow)
+    is_narrow = _suites(old.command) and len(words) > len(words_before) - is_fault
+    is_all = before == {_check_of(c) for c in again}
+    return sorted(words) == sorted(words_before) or (is_all and not is_narrow)
+
+
+def _check_of(command: Command) -> str:
+    """What a command runs, however it runs it: its suite, or its first words."""
+    return suite_of(command) or " ".join(command.words[:2])
 
 
 _ASIDE: Final = re.compile(
@@ -445,16 +461,20 @@ def _suites(command: str) -> list[str]:
     return list(filter(None, map(suite_of, commands_in(command))))
 
 
-def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
-    """What came of a check; of one whose status a pipe or a program hides, the line that tells of a fault."""
+def _result(run: Run, tests: str, check: Command) -> str:
+    """What came of a check; of one whose status a pipe or a program hides, the line that tells of a fault. The last line is not
+    told if it is that of another command."""
     why, status = telling_error(run.text), run.status
+    is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
+    behind = run.commands[run.commands.index(check) :] if check in run.commands else ()
+    is_last = all(c.end == "|" or other.words[0] == "echo" for c, other in pairwise(behind))
     if run.failed or "failed" in tests or "errors" in tests:
         how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
     if tests or (is_hidden and (not why or _FAULT.search(why))):
         return tests or why or "no output"
-    lines = (x for x in reversed(run.text.splitlines()) if re.search(r"\w", x))
-    last = next((x for x in lines if not _ENDED.search(x)), "")
+    lines = (x for x in reversed(run.text.splitlines()) if is_last and re.search(r"\w", x))
+    last = next((x for x in lines if not (_ENDED.search(x) or NO_OUTPUT.fullmatch(x))), "")
     return f"ok: {one_line(last, COMMAND_CHARACTERS // 2)}" if last else "ok"
 
 
@@ -670,7 +690,7 @@ def _steps(progress: Progress) -> str:
 def _changes(progress: Progress) -> str:
     root = shared_folder(change.path for change in progress.changes)
     plain = [change for change in progress.changes if is_plain(change)]
-    more = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
+    more = ", ".join(f"{without_folder(each.path, root)} {_at(each.seen)}" for each in plain)
     lines = [
         f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
@@ -690,7 +710,7 @@ def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
     line = f": `{change.line}`" if change.line else ""
-    return f"{change.path.removeprefix(root)} ({details}){line}"
+    return f"{without_folder(change.path, root)} ({details}){line}"
 
 
 def _git(repository: Repository) -> Iterator[str]:

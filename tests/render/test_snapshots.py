@@ -122,7 +122,7 @@ def test_a_split_turn_after_compaction(sent: SnapshotAssertion) -> None:
         block
         for n in range(8)
         for block in (
-            said(f"Now step {n}.", response=f"r{n}"),
+            said(f"Part {n} has no tests yet, so step {n} comes first.", response=f"r{n}"),
             call(f"toolu_{n}", response=f"r{n}", name="read", path=f"src/part_{n}.py"),
             result(f"toolu_{n}", f"class Part{n}:\n    limit_{n} = {n}\n" + "# filler\n" * 20),
         )

@@ -347,6 +347,19 @@ def test_paths_are_relative_to_the_folder_that_most_share() -> None:
     assert "read file_0.py; file_1.py" in lines[0]
 
 
+def test_paths_of_windows_are_relative_with_either_slash() -> None:
+    folder = "C:\\Users\\ann\\shop\\"
+    paths = [*(f"{folder}file_{n}.py" for n in range(9)), f"{folder}x.py".replace("\\", "/")]
+    reads = [
+        b
+        for n, path in enumerate(paths)
+        for b in (call(f"c{n}", name="read", path=path), result(f"c{n}"))
+    ]
+    first, *lines = told(*reads)
+    assert first == f"(paths in {folder})"
+    assert all("ann" not in line for line in lines)
+
+
 def test_what_is_forgotten_or_kept_elsewhere_is_not_quoted() -> None:
     view = view_of(call("a", name="bash", command="cat key"), result("a", "the secret"))
     call_entry, answer = view.entries

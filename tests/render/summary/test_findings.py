@@ -251,6 +251,9 @@ def test_what_is_said_again_is_told_once_at_its_newest() -> None:
         "Rounding is kept per line instead of per invoice.",
         "Die Ursache liegt in buchung_lesen: Zeile 48231 hat kein Vorzeichen.",
         "原因は parse_amount が 48231 行で符号を落とすことです。",
+        "Now the reader fails in line 48231.",
+        "Now works with `parse_amount`, because the sign is kept.",
+        "Now `parse_amount` fails in line 48231.",
     ],
 )
 def test_a_result_a_cause_a_decision_tells_something(told: str) -> None:
@@ -264,6 +267,8 @@ def test_a_result_a_cause_a_decision_tells_something(told: str) -> None:
         "Let me check why the test in ledger_test.py fails.",
         "Now I'll run all the tests again.",
         "Now update the reader.",
+        "Now wire the reader into `main`.",
+        "Now pass `path` to it.",
         "I’m checking the reader next.",
         "Still waiting for the run.",
         "Would you like me to push it?",

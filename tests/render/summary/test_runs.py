@@ -493,6 +493,39 @@ def test_a_run_of_something_else_leaves_the_one_that_failed(again: str) -> None:
     assert len(after(*failed, *tried("b", again, "fine")).checks) == 2
 
 
+def test_a_check_that_ran_again_among_others_has_its_newest_result() -> None:
+    failed = tried("a", "npx tsc --noEmit", "Exit code 1\na.ts(2,1): error TS6133", is_error=True)
+    both = tried("b", "npx tsc --noEmit && npx vite build", "built in 1.27s")
+    assert check_of(*failed, *both).result == "ok: built in 1.27s"
+
+
+@for_each(("again", "records"), [("go test -race ./...", 1), ("go test -run TestTotal ./...", 2)])
+def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) -> None:
+    good = tried("a", "go test ./...", "fine"), tried("b", again, "fine")
+    assert len(after(*good[0], *good[1]).checks) == records
+
+
+@for_each(
+    ("command", "output", "result"),
+    [
+        ("make lint; git status --short", " M src/a.py", "ok"),
+        ("make lint && ls dist | tail -1", "a.js", "ok"),
+        ("cd web; make lint 2>&1 | tail -1; echo $?", "No faults", "ok: No faults"),
+        ("make lint", "(Bash completed with no output)", "ok"),
+    ],
+)
+def test_the_last_line_of_another_command_is_no_result(
+    command: str, output: str, result: str
+) -> None:
+    assert check_of(*tried("a", command, output)).result == result
+
+
+def test_a_diff_behind_a_failure_does_not_say_why() -> None:
+    output = "a.py:3: bad name\ndiff --git a/a.py b/a.py\n@@ -1 +1 @@\n-# In CI it may fail\n+# ok"
+    check = check_of(*tried("a", "make lint; git diff", output, is_error=True))
+    assert check.result == "failed: a.py:3: bad name"
+
+
 def test_a_check_that_did_not_run_says_nothing() -> None:
     assert after(*tried("a", "make test", "<tool_use_error>no", is_error=True)).checks == ()
 
