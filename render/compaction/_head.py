@@ -10,8 +10,7 @@ they have, in log order within each step; the first text (the task) and the newe
 
 1. pasted material inside a text (logs, reports, code) is shortened; the sentences around it stay;
 2. a text is cut to its beginning and end;
-3. only if they exceed the share several times: texts are cut to their beginning, and then left out, first a text that
-   begins like a newer one (a repeated harness error, "continue"), then the oldest.
+3. only if they exceed the share several times: texts are cut to their beginning, and then left out, the oldest first.
 
 Pasted material is recognized by its form alone: a fenced block, or a run of lines none of which is a sentence.
 
@@ -98,7 +97,7 @@ SHORT_TOKENS: Final = 110
 HEAD_TOKENS: Final = 80
 """Tokens of a text that is cut a second time: its beginning only."""
 HEAD_CHARACTERS: Final = 300
-"""Characters at the beginning that a shortened text always keeps; texts that share them count as repeated."""
+"""Characters at the beginning that a shortened text always keeps."""
 END_SHARE: Final = 1 / 3
 """Share of the user's room that the first and the newest text each keep, however little room there is."""
 STEPS: Final = 8
@@ -309,7 +308,7 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
         for text, short, size in zip(texts, own, sizes, strict=True)
     ]
     share = int(context.policy.user_ratio * context.capacity)
-    limits = _limits(sizes, small, _giving_way(texts), share)
+    limits = _limits(sizes, small, share)
     return [
         _clipped(entry, text, limit, context)
         for entry, text, limit in zip(entries, own, limits, strict=True)
@@ -317,27 +316,7 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     ]
 
 
-def _giving_way(texts: Sequence[str]) -> list[int]:
-    """Indices of all texts but the first and the newest, in the order in which they are left out."""
-    between = range(1, len(texts) - 1)
-    again = [*_begun_again(texts, HEAD_CHARACTERS), *_begun_again(texts, 0)]
-    return list(dict.fromkeys([*(i for i in again if i in between), *between]))
-
-
-def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
-    """Indices of texts that begin like a newer one: the same first characters, or with 0 the same first
-    line."""
-    newest: dict[str, int] = {}
-    for index, text in enumerate(map(str.strip, texts)):
-        begin = text[:characters] or text.partition("\n")[0]
-        if begin in newest:
-            yield newest[begin]
-        newest[begin] = index
-
-
-def _limits(
-    sizes: Sequence[int], small: Sequence[int], giving_way: Sequence[int], share: int
-) -> list[int]:
+def _limits(sizes: Sequence[int], small: Sequence[int], share: int) -> list[int]:
     """The most tokens each text may have; 0: the text is left out, and only its path remains.
 
     `small` are the sizes without pasted material.
@@ -351,8 +330,8 @@ def _limits(
     steps = [(i, small[i], share) for i in (*between, *ends)]
     steps += [(i, SHORT_TOKENS, share) for i in between]
     steps += [(i, max(int(END_SHARE * share), SHORT_TOKENS), share) for i in ends]
-    steps += [(i, HEAD_TOKENS, most) for i in giving_way if sizes[i] > SHORT_TOKENS]
-    steps += [(i, 0, most) for i in giving_way]
+    steps += [(i, HEAD_TOKENS, most) for i in between if sizes[i] > SHORT_TOKENS]
+    steps += [(i, 0, most) for i in between]
     steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
     left, step = sum(map(_labelled, limits)), max(share // STEPS, 1)
     for index, tokens, enough in steps:

@@ -462,20 +462,23 @@ def _suites(command: str) -> list[str]:
 
 
 def _result(run: Run, tests: str, check: Command) -> str:
-    """What came of a check; of one whose status a pipe or a program hides, the line that tells of a fault. The last line is not
-    told if it is that of another command."""
+    """What came of a check. Where a pipe or a program hides its status, that is the line that tells of a fault, or the last one;
+    this is not told if it is that of another command."""
     why, status = telling_error(run.text), run.status
-    is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
-    behind = run.commands[run.commands.index(check) :] if check in run.commands else ()
-    is_last = all(c.end == "|" or other.words[0] == "echo" for c, other in pairwise(behind))
     if run.failed or "failed" in tests or "errors" in tests:
         how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
-    if tests or (is_hidden and (not why or _FAULT.search(why))):
-        return tests or why or "no output"
+    is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
+    if tests or (is_hidden and _FAULT.search(why)):
+        return tests or why
+    behind = run.commands[run.commands.index(check) :] if check in run.commands else ()
+    is_last = all(c.end == "|" or other.words[0] == "echo" for c, other in pairwise(behind))
     lines = (x for x in reversed(run.text.splitlines()) if is_last and re.search(r"\w", x))
     last = next((x for x in lines if not (_ENDED.search(x) or NO_OUTPUT.fullmatch(x))), "")
-    return f"ok: {one_line(last, COMMAND_CHARACTERS // 2)}" if last else "ok"
+    line = one_line(last, COMMAND_CHARACTERS // 2)
+    if is_hidden:
+        return line or ("no fault seen" if run.text.strip() else "no output")
+    return f"ok: {line}" if line else "ok"
 
 
 def failing_in(text: str) -> list[str]:

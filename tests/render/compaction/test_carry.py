@@ -14,7 +14,6 @@ from render.compaction._head import (
     LABEL_TOKENS,
     LEFT_OUT_RATIO,
     _ends,
-    _giving_way,
     _limits,
 )
 from tests import _builders as make
@@ -150,13 +149,6 @@ def test_the_original_task_is_the_last_to_go() -> None:
     assert "the original task" in texts(after)
 
 
-def limits_of(
-    sizes: Sequence[int], share: int, small: Sequence[int] = (), giving_way: Sequence[int] = ()
-) -> list[int]:
-    between = range(1, len(sizes) - 1)
-    return _limits(sizes, small or sizes, giving_way or between, share)
-
-
 def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> None:
     """Pasted material first, in the texts between before the newest and the task; then the texts between are cut,
     oldest first, then the newest, then the task; beyond several times the share they are cut to their beginning and
@@ -164,7 +156,7 @@ def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> No
     sizes, small = [1000, 600, 600, 500], [400, 300, 600, 200]
     seen: list[list[int]] = []
     for share in range(3000, 0, -1):
-        limits = limits_of(sizes, share, small)
+        limits = _limits(sizes, small, share)
         fits = costs(limits) <= share
         assert fits or costs(limits) <= int(LEFT_OUT_RATIO * share) or sum(map(bool, limits)) == 1
         if not seen or limits != seen[-1]:
@@ -184,22 +176,6 @@ def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> No
 def costs(limits: Sequence[int]) -> int:
     kept = [tokens for tokens in limits if tokens]
     return sum(kept) + LABEL_TOKENS * len(kept)
-
-
-def test_what_was_said_again_gives_way_before_all_else() -> None:
-    """An error that a harness reports in the user's name takes no room of the user's own words."""
-    error = "Tool call error:\n" + "No such tool. " * 40
-    texts = [
-        "task",
-        "rule one",
-        f"{error}1",
-        "go on",
-        f"{error}2",
-        "go on",
-        "Tool call error:\nA",
-        "end",
-    ]
-    assert _giving_way(texts) == [2, 3, 4, 1, 5, 6]
 
 
 @settings(max_examples=10)
@@ -224,7 +200,7 @@ def test_how_a_text_of_the_user_begins_stands_in_every_request(lengths: Sequence
 def test_in_a_small_window_short_words_are_not_left_out_for_want_of_a_share() -> None:
     """Fifty short prompts within their share: all of them stay, whole."""
     sizes = [60] * 50
-    limits = limits_of(sizes, int(2 * Policy().user_ratio * 20_000))
+    limits = _limits(sizes, sizes, int(2 * Policy().user_ratio * 20_000))
     assert limits == sizes
 
 
@@ -277,7 +253,7 @@ def test_a_text_is_cut_from_the_original_not_from_an_earlier_cut() -> None:
 @given(st.lists(st.sampled_from((0, 1, 30, 500, 5000)), min_size=1, max_size=12), st.integers(1, 4))
 def test_bounds_hold_for_any_sizes(sizes: Sequence[int], thousands: int) -> None:
     share = 100 * thousands
-    limits = limits_of(sizes, share)
+    limits = _limits(sizes, sizes, share)
     assert all(0 <= found <= size for found, size in zip(limits, sizes, strict=True))
     fits = costs(limits) <= LEFT_OUT_RATIO * share
     assert fits or sum(map(bool, limits)) <= 1
