@@ -440,7 +440,10 @@ BESIDE_WRITTEN: Final = 1 / 3
 """Share of their room that reports have beside the findings of a model, which has read the same blocks. Statements on the
 way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
-"""The page has this room even if the target leaves none."""
+"""The page has this room in any case."""
+LEAST_SHARE: Final = 1 / 3
+"""Share of its room by the policy that the report has even if the target leaves less: what one tight fold cuts is lost to all later
+ones."""
 FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
 REPORT_SHARE: Final = 1 / 3
@@ -642,7 +645,9 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
-    most = max(int(min(target - rest, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
+    least = LEAST_SHARE * PageRoom.of(context.policy, context.capacity).report
+    left = max(target - rest, least)
+    most = max(int(min(left, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
     report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
     entries = max(new + fold.tail_tokens, 1)
     free = context.capacity / sizes.ratio - (sizes.estimated - entries)

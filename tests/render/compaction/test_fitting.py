@@ -13,6 +13,7 @@ from render import (
     extractive,
     total_tokens,
 )
+from render.compaction._head import LEAST_SHARE
 from render.compaction._range import fitting_range, tried_out
 from render.policy._context import PageRoom
 from render.summary._findings import text_of_findings as text
@@ -117,6 +118,23 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
         )
     ]
     assert room.findings < _page(make.prompt("go", "t1"), *spoken)[FINDINGS] <= room.report
+
+
+def test_what_was_found_keeps_a_third_of_its_room_however_little_the_target_leaves() -> None:
+    """What one fold cuts, no later one has: standing instructions and a model's part may fill the target for a moment."""
+    within = context(policy=steady(target_ratio=0.02))
+    spoken = [
+        block
+        for n in range(1200)
+        for block in (
+            make.said(f"The sign_{n} of sum_{n} in row_{n} comes from file_{n}.py.", "t1"),
+            make.call(f"c{n}", "t1", name="read", path="a.py"),
+            make.result(f"c{n}", "x", "t1"),
+        )
+    ]
+    sections = _page(make.prompt("go", "t1"), *spoken, within=within)
+    least = LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
+    assert 0.8 * least <= sections[FINDINGS] + sections[DONE] <= least
 
 
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:
