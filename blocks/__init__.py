@@ -141,7 +141,6 @@ from blocks._block import artifact_id_of_hash as artifact_id_of_hash
 from blocks._block import artifact_ids_in as artifact_ids_in
 from blocks._block import fields_in as fields_in
 from blocks._block import images_of as images_of
-from blocks._block import is_list as is_list
 from blocks._block import is_web_url as is_web_url
 from blocks._block import leaves as leaves
 from blocks._block import standing_key as standing_key

@@ -575,11 +575,6 @@ def standing_key(kind: str, name: str, source: str = "", text: str = "") -> str:
     return ":".join(filter(None, (kind, name, source, digest)))
 
 
-def is_list(standing: str) -> bool:
-    """Whether this is the key of a list: of tools, skills or agents, which can be looked up again."""
-    return standing.startswith("list:")
-
-
 def standing_of(block: Block) -> str:
     """What a standing instruction replaces and is replaced by; empty: the block is none."""
     return block.standing if isinstance(block, UserAttachment | SystemMessage) else ""

@@ -2,8 +2,8 @@
 
 *Standing instructions* (rules, permissions, the working folder, lists of tools: `blocks.formats.client_text`) stand at
 the front of the request, before the summary, byte for byte as they came. The newest of each kind counts. Only if all
-together exceed their share (`standing_ratio`) are they shortened, the longest first, by whole sections. Lists, which can be
-looked up again, have a part of that share; beyond it, each item keeps its name and the beginning of what is said of it.
+together exceed their share (`standing_ratio`) are they shortened: lists first, of which each item keeps its name and the
+beginning of what is said of it; then the longest, by whole sections.
 
 *User texts* are whole as long as all together have room in theirs (`user_ratio`). If not, these steps are taken until
 they have, in log order within each step; the first text (the task) and the newest come last in the first two:
@@ -52,7 +52,6 @@ from blocks import (
     asks_user,
     images_of,
     inner_call,
-    is_list,
     numbered,
     path_at,
     text_of,
@@ -114,9 +113,6 @@ _REFUSED: Final = re.compile(
 SECTION_SHARE: Final = 0.5
 """A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at
 any line."""
-LISTS_SHARE: Final = 0.4
-"""Share of the room of all standing instructions that lists have together. Clients themselves give a list of skills 1% or 2% of a
-model's window, and shorten its descriptions (Claude Code 2.1, Codex 0.169)."""
 _ITEM: Final = re.compile(r"^[-*] (?:(?!\n[-*] |\n\n|\n#|\n</).)+", re.DOTALL | re.MULTILINE)
 """An item of a list, with the lines that go on with it. In Codex's list of skills, its file follows: `(file: …)`."""
 ITEM_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
@@ -218,7 +214,7 @@ def _standing(entries: Sequence[Entry], tail: Sequence[Entry], context: Context)
     standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
     sizes = [context.counter.count(text_of(entry.block)) for entry in standing]
-    lists = [is_list(entry.standing) for entry in standing]
+    lists = [_is_list(entry) for entry in standing]
     limits = _standing_limits(sizes, lists, room)
     return [
         _shortened(entry, size, limit, context)
@@ -229,9 +225,11 @@ def _standing(entries: Sequence[Entry], tail: Sequence[Entry], context: Context)
 def _standing_limits(sizes: Sequence[int], lists: Sequence[bool], room: int) -> list[int]:
     """The most tokens each instruction may have: lists share what the others leave, the longest give way."""
     limits = list(sizes)
-    for giving_way, share in ((lists, LISTS_SHARE), ([True] * len(sizes), 1.0)):
+    for giving_way in (lists, [True] * len(sizes)):
+        if sum(limits) <= room:
+            break
         others = sum(n for n, gives in zip(limits, giving_way, strict=True) if not gives)
-        left = max(min(room - others, int(share * room)), room // 8 if giving_way is lists else 0)
+        left = max(room - others, room // 8 if giving_way is lists else 0)
         most = each_at_most([n for n, gives in zip(limits, giving_way, strict=True) if gives], left)
         limits = [min(n, most) if gives else n for n, gives in zip(limits, giving_way, strict=True)]
     return limits
@@ -244,11 +242,15 @@ def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried
         return carried
     if size <= limit:
         return replace(carried, clipped="")
-    text, of_lines = text_of(entry.block), is_list(entry.standing)
+    text, of_lines = text_of(entry.block), _is_list(entry)
     marker = f"[… shortened: {size} tokens in all; the whole text is at {entry.path} …]"
     if of_lines:
         text = _with_short_items(text, limit - context.counter.count(marker), context)
     return replace(carried, clipped=_sections(text, limit, marker, context, of_lines=of_lines))
+
+
+def _is_list(entry: Entry) -> bool:
+    return entry.standing.startswith("list:")
 
 
 def _with_short_items(text: str, limit: int, context: Context) -> str:

@@ -272,8 +272,8 @@ class Policy:
     """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is
     left out unless the shortened texts exceed 2.5 times this share."""
     standing_ratio: float = attrs.field(default=0.25, validator=_SHARE)
-    """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
-    are shortened by whole sections. Lists have two fifths of it; in longer ones, each item keeps its name."""
+    """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, lists are
+    shortened, of which each item keeps its name, then the longest texts, by whole sections."""
     clip_ratio: float = attrs.field(default=0.08, validator=_SHARE)
     """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
     result has, for which there is no room."""

@@ -11,7 +11,7 @@ Lines of fewer than eight characters (`}`, `else:`) do not count, since they can
 history never showed, since no engine could have kept them.
 
 *Standing instructions* are kept by the line: of the newest text of each kind, the share of the lines of twelve or more
-characters.  Lists of tools, skills and agents do not count, since they can be looked up again.  A *prompt* is kept if it is in the request whole.
+characters.  A *prompt* is kept if it is in the request whole.
 
 Like recall, all three are measured at the calls whose full history exceeds the window.
 """
@@ -32,7 +32,6 @@ from blocks import (
     UserPrompt,
     UserSteer,
     inner_call,
-    is_list,
     standing_of,
     text_of,
 )
@@ -176,8 +175,7 @@ class _Past:
         if isinstance(block, UserPrompt | UserFollowup | UserSteer) and block.text.strip():
             self.prompts = (*self.prompts, block.text.strip())
         for kind, instruction in standing_texts(block):
-            if not is_list(kind):
-                self.standing[kind] = tuple(standing_lines(instruction))
+            self.standing[kind] = tuple(standing_lines(instruction))
 
     def needs(self, response: Iterable[Block]) -> Laid:
         """What a call with this response needs."""

@@ -194,15 +194,6 @@ def test_only_the_newest_of_a_kind_stands() -> None:
     assert set(laid_of(history)[0].standing) == {"The new rule of all.", "Answer in English."}
 
 
-def test_lists_that_can_be_looked_up_do_not_count() -> None:
-    history = session(
-        attached(RULES, "rules:AGENTS.md"),
-        attached("- a skill: of this and that", "list:skills"),
-        call(path="a.py"),
-    )
-    assert laid_of(history)[0].standing == ("Never push to main.", "Run the tests first.")
-
-
 def test_what_a_client_appended_to_a_result_stands_too() -> None:
     reminder = (
         "<system-reminder>\nContents of /app/CLAUDE.md:\nNever push to main.\n</system-reminder>"
