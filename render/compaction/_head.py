@@ -115,8 +115,8 @@ SECTION_SHARE: Final = 0.5
 any line."""
 _ITEM: Final = re.compile(r"^[-*] (?:(?!\n[-*] |\n\n|\n#|\n</).)+", re.DOTALL | re.MULTILINE)
 """An item of a list, with the lines that go on with it. In Codex's list of skills, its file follows: `(file: …)`."""
-ITEM_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)
-"""If the items are too long after all, their room is taken for so much smaller: names have fewer characters a token."""
+ITEM_CHARACTERS: Final = 100
+"""Characters that a shortened item of a list keeps, with its name and its file."""
 NAME_CHARACTERS: Final = 80
 """An item's name ends at a colon within this many characters; one without a name keeps half as many."""
 
@@ -254,27 +254,23 @@ def _is_list(entry: Entry) -> bool:
 
 
 def _with_short_items(text: str, limit: int, context: Context) -> str:
-    """The list with its longest items shortened until all fit, or only their names are left."""
-    count = context.counter.count
-    frame, items = _ITEM.split(text), _ITEM.findall(text)
-    sizes = [count(item) for item in items]
-    room = limit - count("".join(frame)) - text.count("\n")
-    for share in ITEM_SHARES:
-        most = each_at_most(sizes, int(share * room))
-        pairs = zip(items, sizes, strict=True)
-        short = [_short_item(i, len(i) * most // n) if n > most else i for i, n in pairs]
-        text = "".join(chain.from_iterable(zip(frame, [*short, ""], strict=True)))
-        if count(text) + text.count("\n") < limit:
-            break
-    return text
+    """The list with its longest items shortened, one after the other until it fits: first what is said of a name, then all but
+    the names."""
+    count, frame, items = context.counter.count, _ITEM.split(text), _ITEM.findall(text)
+    over, shown = sum(count(line) + 1 for line in text.split("\n")) - limit, [*items]
+    for characters in (ITEM_CHARACTERS, 0):
+        for n in sorted(range(len(items)), key=lambda n: (-len(items[n]), -n)):
+            if over > 0:
+                before, shown[n] = shown[n], _short_item(items[n], characters)
+                over -= count(before) - count(shown[n])
+    return "".join(chain.from_iterable(zip(frame, [*shown, ""], strict=True)))
 
 
 def _short_item(item: str, characters: int) -> str:
     """The item in about so many characters, but with its name at least; the file at its end goes after the words."""
     name = item.find(": ", 0, NAME_CHARACTERS) + 1 or NAME_CHARACTERS // 2
-    file = item[begin:] if (begin := item.find(" (file: ")) >= 0 else ""
-    file = file if name + len(file) < characters else ""
-    head = item[: max(characters - len(file) - 1, name)].rstrip()
+    file = item[begin:] if (begin := item.find(" (file: ")) >= 0 and characters else ""
+    head = item[: max(characters - len(file), name)].rstrip()
     return item if len(head) + len(file) + 1 >= len(item) else f"{head}…{file}"
 
 
