@@ -78,7 +78,7 @@ class Recording:
     def fixed_tokens(self) -> int:
         """The tokens of system prompt and tools."""
         full = self.moments[0].full
-        flat = self.flattener.flatten({"tools": full.tools, "system": full.system})
+        flat = self.flattener.flatten(full.system, full.tools)
         return sum(block.tokens for block in flat)
 
 
@@ -127,7 +127,7 @@ def neutral(
     for role, block in blocks:
         kind = block["type"]
         text = _text(block)
-        tokens = flattener.flatten({"messages": [{"role": role, "content": [block]}]})[0].tokens
+        tokens = flattener.flatten((), (), [{"role": role, "content": [block]}])[0].tokens
         if role == "assistant":
             message = message or {"role": role, "text": "", "calls": [], "tokens": 3}
             if kind in _CALLED:

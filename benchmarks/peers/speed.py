@@ -56,7 +56,7 @@ def _ours(size: int, window: int) -> str:
 
 def _theirs(peer: Peer, size: int, window: int) -> str:
     flat = Flattener(_counter(), PROVIDERS["anthropic"]).flatten(
-        {"tools": TOOLS, "system": [{"type": "text", "text": SYSTEM}]}
+        [{"type": "text", "text": SYSTEM}], TOOLS
     )
     milliseconds = list[float]()
     try:

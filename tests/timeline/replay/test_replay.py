@@ -162,7 +162,7 @@ def test_the_bill_is_that_of_the_dumped_requests(tmp_path: Path) -> None:
     cache = PromptCache.of(model)
     flattener = Flattener(counter_for("estimate", model), provider_of(model))
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    steps = [cache.step(line["ts"], flattener.flatten(line["request"])) for line in lines]
+    steps = [cache.step(line["ts"], flattener.sent(line["request"])) for line in lines]
     assert sum(step.read for step in steps) == result.cache.read
     assert sum(step.uncached for step in steps) == result.cache.uncached
     assert [step.total for step in steps] == [line["tokens"] for line in lines]
