@@ -277,13 +277,12 @@ def show(options: Values) -> int:
             block = Timeline.open(options.id, store=store).read(options.path)
             return _tell_block(options, block, log)
         last = store.head(options.id)
-        if options.at is not None and not 0 <= options.at <= last:
-            raise MisuseError(f"--at {options.at}: the versions of this timeline are 0 to {last}")
-        last = last if options.at is None else options.at
+        at = last if options.at is None else options.at
+        if not 0 <= at <= last:
+            raise MisuseError(f"--at {at}: the versions of this timeline are 0 to {last}")
         paths = _paths_left(store, options.id, log)
-        is_newest = last == store.head(options.id)
-        size = size_of(description_of(store, options.id)) if is_newest else ""
-    shown = [each for each in _shared(log, options) if each[0] <= last]
+        size = size_of(description_of(store, options.id)) if at == last else ""
+    shown = [each for each in _shared(log, options) if each[0] <= at]
     rows = list(Rows(paths).of(shown, places(shown)))
     selection = _selection(rows, options)
     if options.json:
