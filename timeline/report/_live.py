@@ -147,7 +147,6 @@ class _Served:
 
     def contents(self, http: Request) -> Response:
         since = {name: int(value) for name, value in http.query_params.items() if value.isdecimal()}
-        since.pop("id", None)
         with self.looking() as store:
             look = self._look(http, store)
             return _json(look.contents(store, since)) if look else _unknown(http)
