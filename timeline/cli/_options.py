@@ -388,9 +388,7 @@ def log_of(store: EventStore, name: str) -> list[Recorded]:
     return [*store.log(TimelineId(name))]
 
 
-def tell_forgotten(store: EventStore, name: str) -> int:
-    """The newest event of a timeline that is gone; says so on stderr."""
-    last = store.kept(TimelineId(name)).forgotten
-    if last:
+def tell_forgotten(store: EventStore, name: str) -> None:
+    """Say on stderr which events of a timeline are gone."""
+    if last := store.kept(TimelineId(name)).forgotten:
         complain(f"{name}: events 1 to {last:,} are forgotten; what is left begins at {last + 1:,}")
-    return last

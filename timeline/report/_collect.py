@@ -428,25 +428,19 @@ class CallFigures:
     """The usage that the provider reported; None if there is no report."""
 
 
+WORDS: Final[Mapping[type, str]] = {
+    BlocksRestored: "restored",
+    RangeCompacted: "compacted",
+    RangeExpanded: "expanded",
+    SummaryReplaced: "rewritten",
+    SummaryPrepared: "prepared",
+    CompactionSkipped: "skipped",
+}
+
+
 def word_of(event: Event) -> str:
     """A word for the decision that an event records; empty if it records none."""
-    match event:
-        case BlocksHidden():
-            return STATES[event.reason]
-        case BlocksRestored():
-            return "restored"
-        case RangeCompacted():
-            return "compacted"
-        case RangeExpanded():
-            return "expanded"
-        case SummaryReplaced():
-            return "rewritten"
-        case SummaryPrepared():
-            return "prepared"
-        case CompactionSkipped():
-            return "skipped"
-        case _:
-            return ""
+    return STATES[event.reason] if isinstance(event, BlocksHidden) else WORDS.get(type(event), "")
 
 
 def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
