@@ -16,7 +16,6 @@ import attrs
 from rich.console import Console
 
 from blocks import FoldlineError
-from persistence import MemoryStore
 from persistence.sessions import Session, read_session
 from render import Policy
 from timeline.cli._console import progress_bar
@@ -137,9 +136,9 @@ def ignore_interrupts() -> None:
 def replayed(job: tuple[Session, ReplayOptions]) -> ReplayResult:
     """Run one replay in memory; the result has no curve."""
     session, chosen = job
-    running = Replay.begin(session, chosen, MemoryStore())
+    running = Replay.begin(session, chosen)
     running.run()
-    return attrs.evolve(result_of(running, chosen.counter, 0), points=(), notices=())
+    return attrs.evolve(result_of(running, 0), points=(), notices=())
 
 
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:

@@ -19,7 +19,7 @@ from persistence.sessions import Responded, Session
 from render import Rendered
 from timeline.fake_provider._app import app_of
 from timeline.replay import ReplayOptions, replay
-from timeline.replay._replay import Clock, FullHistory
+from timeline.replay._replay import Clock, whole_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ def play(session: Session, window: int, policy: str, through: str) -> Played:
     model = options.model_for(session)
     upstream = Upstream(Judge.of(model, window))
     direct = Judge.of(model, window)
-    full = FullHistory.begin(session, options, direct.bill)
+    full = whole_timeline(session, options)
     with TemporaryDirectory(prefix="foldline-") as folder:
         store = Path(folder) / "gateway.duckdb"
         with Wire.opened(
@@ -91,10 +91,10 @@ def play(session: Session, window: int, policy: str, through: str) -> Played:
             for item in session.items:
                 if isinstance(item, Responded):
                     upstream.clock.now, upstream.next = item.at, reply_of(item)
-                    rendered, _ = full.replayed.render(item.at)
+                    rendered, _ = full.render(item.at)
                     direct.take(item.at, client.body(rendered, wire.session))
                     wire.call(rendered)
-                full.replayed.append(item.at, item.blocks)
+                full.append(item.at, item.blocks)
         moments = decided(store) if store.exists() else set[float]()
     judge = upstream.judge
     return Played(

@@ -9,13 +9,12 @@ import msgspec
 
 from benchmarks.peers.driver import Answer, Child, Message
 from benchmarks.peers.masking import Masking
-from persistence import MemoryStore
 from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
 from timeline.billing import Flattener, RunningBill
 from timeline.replay import ReplayOptions
 from timeline.replay._handover import MemoryMeter
-from timeline.replay._replay import FullHistory, Replay
+from timeline.replay._replay import Replay, whole_timeline
 from timeline.tokens import O200kCounter
 
 _MARK = {"type": "ephemeral"}
@@ -78,7 +77,7 @@ class Recording:
     def fixed_tokens(self) -> int:
         """The tokens of system prompt and tools."""
         full = self.moments[0].full
-        flat = self.flattener.flatten({"tools": full.tools, "system": full.system})
+        flat = self.flattener.flatten(full.system, full.tools)
         return sum(block.tokens for block in flat)
 
 
@@ -93,30 +92,26 @@ def recorded(session: Session, window: int) -> Recording:
     """Replay the session without a limit."""
     flattener = Flattener(O200kCounter(), PROVIDERS["anthropic"])
     chosen = options(window)
-    reference = _reference(session, chosen, flattener)
+    reference = whole_timeline(session, chosen)
+    bill = RunningBill(model=chosen.model_for(session), flattener=flattener)
     moments: list[Moment] = []
     seen = 0
     for item in session.items:
         if isinstance(item, Responded):
-            full, _ = reference.replayed.render(item.at)
-            tokens = reference.bill.send(item.at, full).total
+            full, _ = reference.render(item.at)
+            tokens = bill.send(item.at, full).total
             blocks = [(m["role"], block) for m in full.messages for block in m["content"]]
             new = tuple(neutral(blocks[seen:], flattener))
             seen = len(blocks)
             moments.append(Moment(at=item.at, full=full, full_tokens=tokens, new=new))
-        reference.replayed.append(item.at, item.blocks)
+        reference.append(item.at, item.blocks)
     return Recording(
         session=session,
         window=window,
         moments=tuple(moments),
         flattener=flattener,
-        units=reference.bill.units,
+        units=bill.units,
     )
-
-
-def _reference(session: Session, chosen: ReplayOptions, flattener: Flattener) -> FullHistory:
-    bill = RunningBill(model=chosen.model_for(session), flattener=flattener)
-    return FullHistory.begin(session, chosen, bill)
 
 
 def neutral(
@@ -127,7 +122,7 @@ def neutral(
     for role, block in blocks:
         kind = block["type"]
         text = _text(block)
-        tokens = flattener.flatten({"messages": [{"role": role, "content": [block]}]})[0].tokens
+        tokens = flattener.flatten((), (), [{"role": role, "content": [block]}])[0].tokens
         if role == "assistant":
             message = message or {"role": role, "text": "", "calls": [], "tokens": 3}
             if kind in _CALLED:
@@ -253,7 +248,7 @@ def _stepped(name: str, step: Callable[[Sequence[Message]], Answer], recording: 
 
 def ours(policy: str, recording: Recording) -> Row:
     """Measure one of our policies on a session."""
-    replay = Replay.begin(recording.session, options(recording.window, policy), MemoryStore())
+    replay = Replay.begin(recording.session, options(recording.window, policy))
     replay.run()
     cost = (replay.bill.units + replay.bill.summary_units) / recording.units
     counted = (replay.bill.busts, replay.over_window, 0)

@@ -9,7 +9,6 @@ from benchmarks.material import BLOCKS_PER_ROUND, STARTED_AT, SYSTEM, TOOLS, Wri
 from benchmarks.peers.driver import Child, Message, Peer, PeerFailedError
 from benchmarks.peers.measure import options
 from blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt, text_of
-from persistence import MemoryStore
 from persistence.sessions import Session
 from render import PROVIDERS
 from timeline.billing import Flattener
@@ -45,7 +44,7 @@ def _rounds(blocks: int) -> Iterator[list[Block]]:
 
 def _ours(size: int, window: int) -> str:
     session = Session(name="speed", format="made-up", tools=tuple(TOOLS), system=SYSTEM)
-    replayed = ReplayTimeline.begin(session, options(window), MemoryStore(), {})
+    replayed = ReplayTimeline.begin(session, options(window), {})
     milliseconds = list[float]()
     for number, new in enumerate(_rounds(size)):
         at = STARTED_AT + 5 * number
@@ -56,7 +55,7 @@ def _ours(size: int, window: int) -> str:
 
 def _theirs(peer: Peer, size: int, window: int) -> str:
     flat = Flattener(_counter(), PROVIDERS["anthropic"]).flatten(
-        {"tools": TOOLS, "system": [{"type": "text", "text": SYSTEM}]}
+        [{"type": "text", "text": SYSTEM}], TOOLS
     )
     milliseconds = list[float]()
     try:

@@ -6,7 +6,6 @@ from timeline.billing._prices import SummaryCall as SummaryCall
 from timeline.billing._prices import dollars_of as dollars_of
 from timeline.billing._prices import price as price
 from timeline.billing._prices import usage_price as usage_price
-from timeline.billing._prices import usage_written as usage_written
 from timeline.billing._prices import with_read as with_read
 from timeline.billing._prompt_cache import CacheRequest as CacheRequest
 from timeline.billing._prompt_cache import CacheStep as CacheStep
@@ -26,7 +25,6 @@ from timeline.billing._recorded import timeline_bill as timeline_bill
 from timeline.billing._recorded import unlogged_in as unlogged_in
 from timeline.billing._spending import TOOL as TOOL
 from timeline.billing._spending import CallCost as CallCost
-from timeline.billing._spending import CarryingCost as CarryingCost
 from timeline.billing._spending import PaidBlock as PaidBlock
 from timeline.billing._spending import PaidCall as PaidCall
 from timeline.billing._spending import Spending as Spending

@@ -73,12 +73,8 @@ class RunningBill:
 
     def request(self, rendered: Rendered) -> CacheRequest:
         """A rendered request, as the cache sees it."""
-        sections = {
-            "tools": rendered.tools,
-            "system": rendered.system,
-            "messages": rendered.messages,
-        }
-        return self._cache.request(self.flattener.flatten(sections))
+        blocks = self.flattener.flatten(rendered.system, rendered.tools, rendered.messages)
+        return self._cache.request(blocks)
 
     def bill(self, ts: float, request: CacheRequest) -> CacheStep:
         """Bill one request of `request`, sent at `ts` (seconds)."""

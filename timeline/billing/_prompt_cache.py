@@ -257,17 +257,14 @@ class Flattener:
     )
     """Blocks by identity: the renderer uses the same object for an unmarked block in every request."""
 
-    def flatten(self, request: Mapping[str, Sequence[Any]]) -> list[FlatBlock]:
-        """The blocks of `system`, `tools` and `messages`, in the form of a `Rendered`."""
-        system, tools, messages = (request.get(k) or () for k in ("system", "tools", "messages"))
-        return self._flat(system, tools, messages)
-
     def sent(self, request: Mapping[str, Any]) -> list[FlatBlock]:
         """The blocks of a request in its API's form."""
-        return self._flat(*self.provider.sections(request))
+        return self.flatten(*self.provider.sections(request))
 
-    def _flat(self, *sections: Sequence[Json]) -> list[FlatBlock]:
-        system, tools, messages = sections
+    def flatten(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json] = ()
+    ) -> list[FlatBlock]:
+        """The blocks of a request in the form of a `Rendered`."""
         return [
             self._block(place, content)
             for place, content in self.provider.contents(system, tools, messages)

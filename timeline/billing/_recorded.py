@@ -109,8 +109,10 @@ class RecordedBill:
         """What the bill consists of, how it was compared, and what is not in it."""
         if self.calls:
             aside = f", {self.aside:,} of them outside the conversation" if self.aside else ""
-            paid = ((n.replace("_", " "), money(self.parts[n]), self.tokens[n]) for n in self.parts)
-            kinds = (f"{name} {dollars} ({tokens:,})" for name, dollars, tokens in paid)
+            kinds = (
+                f"{name.replace('_', ' ')} {money(paid)} ({self.tokens[name]:,})"
+                for name, paid in self.parts.items()
+            )
             yield f"{plural(self.calls, 'call')}{aside}; dollars (tokens): {', '.join(kinds)}"
             if self._left_out():
                 yield f"not in the bill: {self._left_out()}"
@@ -156,12 +158,9 @@ def recorded_bill(
     A call that went through a gateway costs what its bill says: that knows more than the log, such as the time for
     which the cache is kept.
     """
-    tokens, parts, models = (
-        Counter[str](),
-        defaultdict[str, float](float),
-        defaultdict[str, float](float),
-    )
-    unpriced, tiers, guessed = Counter[str](), Counter[str](), dict[str, str]()
+    tokens, unpriced, tiers = Counter[str](), Counter[str](), Counter[str]()
+    parts, models = defaultdict[str, float](float), defaultdict[str, float](float)
+    guessed = dict[str, str]()
     silent, numbers = 0, list[int]()
     for number, usage in enumerate((*calls, *aside)):
         if usage is None or not usage.input + usage.output:

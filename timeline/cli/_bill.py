@@ -316,10 +316,8 @@ class Sums:
     """By the place of a session: the shortest beginning of its id that names it."""
     bill: RecordedBill
     total: Tally
-    days: Mapping[str, Tally]
-    projects: Mapping[str, Tally]
-    agents: Mapping[str, Tally]
-    models: Mapping[str, Tally]
+    tallies: Mapping[str, Mapping[str, Tally]]
+    """By name, for `days`, `projects`, `agents` and `models`."""
     parts: Mapping[str, float]
     files: Mapping[str, float]
     calls: Sequence[tuple[int, PaidCall]]
@@ -346,10 +344,12 @@ class Sums:
             ids=short_ids([each.recording.id for each in sessions]),
             bill=_sum([each.spent.bill for each in sessions], [call for _, call in calls]),
             total=total,
-            days=dict(sorted(days.items(), reverse=True)),
-            projects=by(lambda each, _: each.project),
-            agents=by(lambda each, _: each.recording.agent),
-            models=by(lambda _, call: call.cost.usage.model),
+            tallies={
+                "days": dict(sorted(days.items(), reverse=True)),
+                "projects": by(lambda each, _: each.project),
+                "agents": by(lambda each, _: each.recording.agent),
+                "models": by(lambda _, call: call.cost.usage.model),
+            },
             parts=_added([each.spent.parts for each in sessions]),
             files=_added([each.spent.files for each in sessions]),
             calls=sorted(calls, key=lambda each: -each[1].cost.dollars),
@@ -374,10 +374,9 @@ def short_ids(ids: Sequence[str]) -> dict[int, str]:
 def _sum(bills: Sequence[RecordedBill], calls: Sequence[PaidCall]) -> RecordedBill:
     """The bill of all calls; what has no price is taken from the bills."""
     total = recorded_bill([call.cost.usage for call in calls], ())
-    unpriced = defaultdict[str, int](int)
+    unpriced = Counter[str]()
     for each in bills:
-        for name, number in each.unpriced.items():
-            unpriced[name] += number
+        unpriced.update(each.unpriced)
     return attrs.evolve(
         total,
         aside=sum(each.aside for each in bills),
@@ -458,8 +457,8 @@ def _tell(sums: Sums, folders: Sequence[Folder], options: Values) -> None:
         _tell_nothing(folders, options)
         return
     about = plural(len(sums.sessions), "session")
-    if sums.days:
-        about += f", {min(sums.days)} to {max(sums.days)}"
+    if days := sums.tallies["days"]:
+        about += f", {min(days)} to {max(days)}"
     headline = Text(line(sums.bill.headline()), style="bold")
     console.print(headline.append(f"  {about}", style="not bold dim"))
     about_kinds = attrs.evolve(sums.bill, models={}).lines()  # the models are in the table
@@ -495,8 +494,7 @@ def _tell_sums(console: Console, sums: Sums, limit: int) -> None:
     for _ in Tally().row():
         table.add_column(justify="right", no_wrap=True)
     headings = "calls", "prompts", "cached", "answers", "money"
-    for name in ("days", "projects", "agents", "models") if sums.total.calls else ():
-        tallies: Mapping[str, Tally] = getattr(sums, name)
+    for name, tallies in sums.tallies.items() if sums.total.calls else ():
         table.add_row()
         table.add_row(f"by {name[:-1]}", *headings, style="bold")
         for each, tally in list(tallies.items())[:limit]:
@@ -551,10 +549,8 @@ def _grid(width: int) -> Table:
 
 
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
-    has_filter = options.files or any(
-        getattr(options, name) for name in ("since", "until", "project", "agent", "model")
-    )
-    if has_filter and (options.files or any(folder.recordings for folder in folders)):
+    filters = options.since, options.until, options.project, options.agent, options.model
+    if options.files or (any(filters) and any(folder.recordings for folder in folders)):
         say("no calls: nothing in these sessions matches")
         return
     say("no session found in " + ", ".join(_homely(str(folder.path)) for folder in folders))
@@ -572,8 +568,6 @@ def _homely(name: str) -> str:
 def _json(
     sums: Sums, folders: Sequence[Folder], options: Values, compared: RecordedBill | None
 ) -> dict[str, Any]:
-    tallies = ("days", "projects", "agents", "models")
-    named_sums: dict[str, Mapping[str, Tally]] = {name: getattr(sums, name) for name in tallies}
     parts = {"parts": sums.parts, "files": sums.files}
     saved = compared and {
         "sessions": compared.calls,
@@ -585,7 +579,7 @@ def _json(
         "bill": sums.bill.to_json(),
         **{
             name: [{"name": each, **attrs.asdict(tally)} for each, tally in named.items()]
-            for name, named in named_sums.items()
+            for name, named in sums.tallies.items()
         },
         "sessions": [
             _session_json(each, sums.ids[place]) for place, each in enumerate(sums.sessions)

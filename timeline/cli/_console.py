@@ -19,8 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from blocks import clean_json
-from render import Model
-from timeline._models import guess_about
 from timeline.cli._options import Values
 from timeline.cli._terminal import DONE, Changed, line, say, unguarded, visible
 
@@ -155,9 +153,3 @@ def answer(options: Values, facts: dict[str, Any], text: str) -> int:
     else:
         say(text)
     return DONE
-
-
-def tell_guess(model: Model, stream: TextIO) -> None:
-    """Print a first line if the window and prices of the model are a guess."""
-    if guess := guess_about(model):
-        print(line(guess), file=stream)

@@ -277,13 +277,12 @@ def show(options: Values) -> int:
             block = Timeline.open(options.id, store=store).read(options.path)
             return _tell_block(options, block, log)
         last = store.head(options.id)
-        if options.at is not None and not 0 <= options.at <= last:
-            raise MisuseError(f"--at {options.at}: the versions of this timeline are 0 to {last}")
-        last = last if options.at is None else options.at
+        at = last if options.at is None else options.at
+        if not 0 <= at <= last:
+            raise MisuseError(f"--at {at}: the versions of this timeline are 0 to {last}")
         paths = _paths_left(store, options.id, log)
-        is_newest = last == store.head(options.id)
-        size = size_of(description_of(store, options.id)) if is_newest else ""
-    shown = [each for each in _shared(log, options) if each[0] <= last]
+        size = size_of(description_of(store, options.id)) if at == last else ""
+    shown = [each for each in _shared(log, options) if each[0] <= at]
     rows = list(Rows(paths).of(shown, places(shown)))
     selection = _selection(rows, options)
     if options.json:
@@ -432,17 +431,15 @@ def _blocks_table(rows: Sequence[BlockRow], width: int) -> Table:
     """The table; texts are cut, and times and paths left out, to fit the width."""
     has_paths = width >= NARROW_COLUMNS
     path_columns = PATH_COLUMNS_WIDE if width >= WIDE_COLUMNS else PATH_COLUMNS
-    columns = {"version": 7, "turn": 5, "kind": 10, "state": 7, "~tokens": 7}
-    if has_paths:
-        columns = {"version": 7, "time": 8, "path": path_columns, **columns}
-        del columns["turn"]
+    where = {"time": 8, "path": path_columns} if has_paths else {"turn": 5}
+    columns = {"version": 7, **where, "kind": 10, "state": 7, "~tokens": 7}
     rest = max(width - sum(columns.values()) - 2 * len(columns), 8)
     table = close_table({**columns, "text": rest}, numbers=("version", "~tokens"))
     for row in rows:
-        where = (when(row.at, "%H:%M:%S"), _shortened(line(row.path), path_columns))
+        place = (when(row.at, "%H:%M:%S"), _shortened(line(row.path), path_columns))
         table.add_row(
             f"v{row.version}",
-            *(where if has_paths else (row.turn,)),
+            *(place if has_paths else (row.turn,)),
             row.kind.rpartition(".")[2],
             Text(row.state, style=STATES[row.state]),
             f"{row.tokens:,}",

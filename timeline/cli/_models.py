@@ -136,11 +136,10 @@ def _tell(models: Sequence[Model]) -> None:
 
 
 def _row(model: Model) -> tuple[str, ...]:
-    served = model.provider in PROVIDERS
-    rates = provider_of(model).rates(model, 0) if served else None
-    read = model.price_read if rates is None else rates.read
-    writes = model.price_writes
-    if rates is not None:
+    read, writes = model.price_read, model.price_writes
+    if model.provider in PROVIDERS:
+        rates = provider_of(model).rates(model, 0)
+        read = rates.read
         writes = tuple(rates.writes[time] for time in model.cache_ttls if time in rates.writes)
     dollars = (model.price_input, read, writes, model.price_output)
     is_priced = model.known or model.price_input + model.price_output

@@ -24,7 +24,7 @@ from blocks import (
 )
 from persistence import EventStore, StoreLocation, locate_store, look
 from timeline import Options, policy_named
-from timeline.cli._terminal import DONE, complain
+from timeline.cli._terminal import DONE, complain, listed
 
 AUTO: Final = "auto"
 DEBUG: Final = "foldline.debug"
@@ -373,10 +373,9 @@ def checked_name(store: EventStore, name: str, *, destroying: str = "") -> Timel
     if not matches:
         raise UnknownTimelineError(name, names)
     if len(matches) > 1:
-        listed = ", ".join(matches[:MEANT_MAX])
-        more = f" and {len(matches) - MEANT_MAX:,} more" if len(matches) > MEANT_MAX else ""
+        few = listed(matches, MEANT_MAX)
         raise UsageError(
-            f"{len(matches):,} timelines begin with {name!r}: {listed}{more}; give more of the name"
+            f"{len(matches):,} timelines begin with {name!r}: {few}; give more of the name"
         )
     if destroying:
         raise UsageError(f"{destroying} needs the whole name of the timeline: {matches[0]}")
@@ -389,9 +388,7 @@ def log_of(store: EventStore, name: str) -> list[Recorded]:
     return [*store.log(TimelineId(name))]
 
 
-def tell_forgotten(store: EventStore, name: str) -> int:
-    """The newest event of a timeline that is gone; says so on stderr."""
-    last = store.kept(TimelineId(name)).forgotten
-    if last:
+def tell_forgotten(store: EventStore, name: str) -> None:
+    """Say on stderr which events of a timeline are gone."""
+    if last := store.kept(TimelineId(name)).forgotten:
         complain(f"{name}: events 1 to {last:,} are forgotten; what is left begins at {last + 1:,}")
-    return last

@@ -102,7 +102,7 @@ def replay(options: Values) -> int:
                     complain(str(error))
         tell_passed_over(list(dict.fromkeys(passed)))
         is_told = _tell_all(replays, options)
-    is_complete = replays and len(replays) + len(passed) == len(files) * len(policies)
+    is_complete = replays and len(replays) + len(passed) == len(pairs)
     return DONE if is_told and is_complete else FAILED
 
 

@@ -34,7 +34,7 @@ from timeline.billing import money, plural
 from timeline.cli._console import number_columns, screen, wide_table
 from timeline.cli._sessions import grouped_notices
 from timeline.cli._terminal import line, short
-from timeline.replay import Means, Point, ReplayResult, compared
+from timeline.replay import Means, Point, ReplayResult, compared, means_of
 
 CURVE_COLUMNS: Final = 100
 CURVE_ROWS: Final = 10
@@ -236,18 +236,18 @@ PLOT_AXIS_COLUMNS: Final = 7
 PLOT_ROWS: Final = 12
 SIZES_COLUMNS: Final = 128
 """On a narrower screen the columns of `SIZES` are left out."""
-MEASURES: Final = (
-    "cost",
-    "far",
-    "line",
-    "wide",
-    "quotes",
-    "rules",
-    "edits",
-    "standing",
-    "whole",
-    "busts",
-)
+MEASURES: Final = {
+    "cost": "cost",
+    "far": "far",
+    "line": "far_context",
+    "wide": "far_wide",
+    "quotes": "quotes",
+    "rules": "rules",
+    "edits": "edits",
+    "standing": "standing",
+    "whole": "prompts",
+}
+"""The columns of the measures, and their fields in `Means`; `busts` follows them."""
 SIZES: Final = ("calls", "folds", "mean", "over", "$")
 MEASURES_MEAN: Final = (
     "cost: share of the cost of sending everything; a token read from the cache counts a tenth",
@@ -294,20 +294,18 @@ def _tell_several(results: Sequence[ReplayResult], console: Console) -> None:
 def _rows(results: Sequence[ReplayResult], columns: int) -> Table:
     table = wide_table("session", "policy")
     is_wide = columns >= SIZES_COLUMNS
-    number_columns(table, (*(SIZES if is_wide else ()), *MEASURES))
+    number_columns(table, (*(SIZES if is_wide else ()), *MEASURES, "busts"))
     for result in results:
-        recall, handed = result.recall, result.handover
-        table.add_row(
-            result.session,
-            result.policy,
-            *(_sizes(result) if is_wide else ()),
-            two_digits(result.units.ratio),
-            *map(two_digits, (recall.far, recall.far_context, recall.far_wide, recall.quotes)),
-            two_digits(result.rules),
-            *map(two_digits, (handed.edits, handed.standing, handed.prompts)),
-            f"{100 * result.warm_busts / max(result.calls, 1):.1f}",
-        )
+        sizes = _sizes(result) if is_wide else ()
+        measures = _measures(means_of([result]))
+        table.add_row(result.session, result.policy, *sizes, *measures)
     return table
+
+
+def _measures(mean: Means) -> Iterator[str]:
+    """The values of the columns of `MEASURES`."""
+    yield from (two_digits(getattr(mean, field)) for field in MEASURES.values())
+    yield f"{mean.busts:.1f}"
 
 
 def _sizes(result: ReplayResult) -> tuple[str, ...]:
@@ -322,17 +320,10 @@ def _sizes(result: ReplayResult) -> tuple[str, ...]:
 
 def _means(means: Sequence[Means]) -> Table:
     table = wide_table("", "policy")
-    number_columns(table, (*MEASURES, "front"))
+    number_columns(table, (*MEASURES, "busts", "front"))
     for index, mean in enumerate(means):
-        table.add_row(
-            letter(index),
-            mean.policy,
-            *map(two_digits, (mean.cost, mean.far, mean.far_context, mean.far_wide)),
-            *map(two_digits, (mean.quotes, mean.rules)),
-            *map(two_digits, (mean.edits, mean.standing, mean.prompts)),
-            f"{mean.busts:.1f}",
-            "●" if mean.is_front else "",
-        )
+        front = "●" if mean.is_front else ""
+        table.add_row(letter(index), mean.policy, *_measures(mean), front)
     return table
 
 

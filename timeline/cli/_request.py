@@ -14,8 +14,9 @@ from blocks import StoreError, VersionConflictError
 from persistence import EventStore
 from render import CompactionDraft, format_account
 from timeline import Options, Timeline, model_named
+from timeline._models import guess_about
 from timeline.billing import plural
-from timeline.cli._console import answer, print_json, screen, tell_guess
+from timeline.cli._console import answer, print_json, screen
 from timeline.cli._inspect import size_of
 from timeline.cli._options import (
     FIXED,
@@ -119,7 +120,7 @@ def propose(options: Values) -> int:
             proposed = timeline.propose(system=system, tools=tools)
             model, taken = timeline.settings.model, _taken(options, timeline, about)
     stream = sys.stderr if options.json else sys.stdout
-    tell_guess(model, stream)
+    _tell(guess_about(model), stream)
     _tell(taken, stream)
     if options.json:
         sys.stdout.write(proposed.to_json().decode() + "\n")
@@ -207,7 +208,7 @@ def render(options: Values) -> int:
                 version, system=system, tools=tools, hidden=options.hidden
             )
             request = rendered.request()
-            tell_guess(timeline.settings.model, sys.stderr)
+            _tell(guess_about(timeline.settings.model), sys.stderr)
             _tell(_taken(options, timeline, about), sys.stderr)
     if options.json:
         print_json(request)

@@ -16,7 +16,7 @@ import attrs
 from persistence.sessions import Session, read_session
 from timeline.billing import plural
 from timeline.cli._options import UsageError, Values, argument, option
-from timeline.cli._terminal import complain
+from timeline.cli._terminal import complain, listed
 
 WORDS: Final = 160
 """The most characters of a text in a list."""
@@ -229,10 +229,9 @@ def _by_id(name: str) -> Path | None:
     matches = [each for each in all_sessions if not each.is_helper and each.id.startswith(name)]
     exact = [each for each in matches if each.id == name]
     if len(exact or matches) > 1:
-        ids = ", ".join(each.id for each in matches[:NAMED_MAX])
-        more = f" and {len(matches) - NAMED_MAX:,} more" if len(matches) > NAMED_MAX else ""
+        ids = listed([each.id for each in matches], NAMED_MAX)
         raise UsageError(
-            f"{name}: the ids of several sessions begin with this: {ids}{more}; give more of the id"
+            f"{name}: the ids of several sessions begin with this: {ids}; give more of the id"
         )
     return (exact or matches)[0].path if matches else None
 
@@ -255,9 +254,8 @@ def _in_folder(folder: str) -> list[str]:
 def tell_passed_over(passed: Sequence[str]) -> None:
     """Print which of the files in folders were left out: the errors that they raised."""
     if passed:
-        more = f" and {len(passed) - NAMED_MAX:,} more" if len(passed) > NAMED_MAX else ""
-        errors = "; ".join(passed[:NAMED_MAX])
-        complain(f"{plural(len(passed), 'file')} passed over: {errors}{more}")
+        errors = listed(passed, NAMED_MAX, "; ")
+        complain(f"{plural(len(passed), 'file')} passed over: {errors}")
 
 
 def grouped_notes(notes: Iterable[tuple[int, str]]) -> Iterator[str]:
@@ -272,9 +270,8 @@ def grouped_notes(notes: Iterable[tuple[int, str]]) -> Iterator[str]:
         first, lines, count = kinds.get(kind, (text, [], 0))
         kinds[kind] = first, [*lines, where] if where else lines, count + 1
     for text, lines, count in kinds.values():
-        places = ", ".join(f"{each:,}" for each in lines[:LINES_MAX])
-        more = f" and {len(lines) - LINES_MAX:,} more" if len(lines) > LINES_MAX else ""
-        prefix = f"line{'s' if len(lines) > 1 else ''} {places}{more}: " if lines else ""
+        places = listed([f"{each:,}" for each in lines], LINES_MAX)
+        prefix = f"line{'s' if len(lines) > 1 else ''} {places}: " if lines else ""
         yield f"{prefix}{text}" if count == 1 else f"{prefix}{text} ({count:,} times like this)"
 
 

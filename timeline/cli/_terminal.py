@@ -11,7 +11,7 @@ Output into a pipe or a file is not changed, as with `git show` and `cat`.
 import codecs
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from datetime import datetime
 from functools import lru_cache
@@ -38,6 +38,12 @@ def short(number: float) -> str:
             value = number / unit
             return f"{value:.1f}{letter}" if value < 10 else f"{value:.0f}{letter}"  # noqa: PLR2004 -- two digits
     return f"{number:.0f}"
+
+
+def listed(words: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first few words, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return between.join(words[:most]) + more
 
 
 def when(seconds: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:

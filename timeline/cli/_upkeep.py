@@ -81,7 +81,7 @@ def _amount(report: Any, *names: str) -> str:
 def _tell_each(options: Values, kind: str, what: Iterable[str]) -> None:
     """Print a line for each; with `--json` they are in the facts."""
     for each in () if options.json else what:
-        say(f"{kind}:{each}")
+        say(f"{kind}: {each}")
 
 
 # In and out
@@ -284,7 +284,7 @@ def retain(options: Values) -> int:
     amount = f"{plural(removed.events, 'event')} {verb}"
     text = f"{options.id}: {amount}; the store still has the events from {first} on"
     status = answer(options, facts, text)
-    _tell_each(options, "may remain", (f" {place}" for place in left))
+    _tell_each(options, "may remain", left)
     return status
 
 
@@ -321,7 +321,7 @@ def forget(options: Values) -> int:
     what = options.path or options.artifact or "the whole timeline"
     amount = f"{_amount(report, 'blocks', 'artifacts', 'events')}, {report.size:,} bytes"
     status = answer(options, attrs.asdict(report), f"{options.id}: {what} is forgotten: {amount}")
-    _tell_each(options, "may remain", (f" {place}" for place in report.may_remain))
+    _tell_each(options, "may remain", report.may_remain)
     return status
 
 
@@ -362,9 +362,11 @@ def verify(options: Values) -> int:
     if paper:
         with atomic_write(options.receipt) as file:
             file.write(paper.encode())
-    where = (f" {p.timeline} version {p.version}:" if p.timeline else "" for p in report.problems)
-    problems = zip(where, report.problems, strict=True)
-    _tell_each(options, "problem", (f"{prefix} {problem.what}" for prefix, problem in problems))
+    wrong = (
+        f"{each.timeline} version {each.version}: {each.what}" if each.timeline else each.what
+        for each in report.problems
+    )
+    _tell_each(options, "problem", wrong)
     if len(report.problems) >= PROBLEMS_MAX:
         complain(f"only the first {PROBLEMS_MAX} problems are listed; there may be more")
     verdict = "holds together" if report.ok else plural(len(report.problems), "problem")
@@ -378,7 +380,7 @@ def repair(options: Values) -> int:
     """Print a line for each loss; exit status 1 if there is any."""
     place = existing_store(options)
     report = repair_store(place, options.target)
-    _tell_each(options, "lost", (f" {what}" for what in report.lost))
+    _tell_each(options, "lost", report.lost)
     amount = _amount(report, "timelines", "events", "artifacts")
     facts = {**attrs.asdict(report), "store": str(place), "target": options.target}
     answer(options, facts, f"{amount} of {place} saved in {options.target}")

@@ -8,6 +8,7 @@ __all__ = ["ReplayOptions", "ReplayResult", "replay"]
 # For the rooms of this house; not public.
 from timeline.replay._averages import Means as Means
 from timeline.replay._averages import compared as compared
+from timeline.replay._averages import means_of as means_of
 from timeline.replay._coverage import CARRIED as CARRIED
 from timeline.replay._coverage import STATES as STATES
 from timeline.replay._coverage import VISIBLE as VISIBLE

@@ -52,18 +52,19 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
     """The means of each policy, in the order of the results; empty if no session counts."""
     pressed = [result for result in results if result.recall.far is not None]
     names = dict.fromkeys(result.policy for result in pressed)
-    means = [_means(name, [r for r in pressed if r.policy == name]) for name in names]
+    means = [means_of([r for r in pressed if r.policy == name]) for name in names]
     return tuple(attrs.evolve(mean, is_front=_is_front(mean, means)) for mean in means)
 
 
-def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
+def means_of(results: Sequence[ReplayResult]) -> Means:
+    """The means of these results of one policy, whether they count or not."""
     rows = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
     shares: dict[str, Any] = {name: _mean(each[name] for each in rows) for name in MEASURES}
     return Means(
-        policy=policy,
+        policy=results[0].policy,
         sessions=len(results),
         cost=fmean(result.units.ratio for result in results),
-        busts=fmean(100 * result.warm_busts / result.calls for result in results),
+        busts=fmean(100 * result.warm_busts / max(result.calls, 1) for result in results),
         **shares,
     )
 

@@ -20,7 +20,6 @@ from blocks import (
     BlockId,
     BlocksHidden,
     BlocksRestored,
-    DroppedSpan,
     Event,
     HideReason,
     Note,
@@ -30,7 +29,7 @@ from blocks import (
     ToolCall,
     ToolResult,
 )
-from render import Entry, Place, View
+from render import Place, View
 
 # The states of the blocks: each change of each, so that a page can show them at any call
 
@@ -234,15 +233,9 @@ def _view_problems(log: Lives, view: View) -> Iterator[str]:
             yield f"version {version} is not what was appended"
         if entry.replacement != (hidden and hidden.replacement):
             yield f"version {version} is not hidden as the log says"
-        if not _is_stood_for(entry, spans):
+        is_shown = entry.replacement != "" or isinstance(entry.block, AssistantThinking)
+        if not is_shown and not any(span.first <= version <= span.last for span in spans):
             yield f"nothing stands for the hidden version {version}"
-
-
-def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
-    """Whether the view shows the block, its placeholder, or the text for its dropped span."""
-    if entry.replacement != "" or isinstance(entry.block, AssistantThinking):
-        return True
-    return any(span.first <= entry.version <= span.last for span in spans)
 
 
 def _pair_problems(log: Lives, view: View) -> Iterator[str]:

@@ -121,11 +121,11 @@ def replay_with_log(
     name = TimelineId(options.name or session.name)
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
     with place as saved:
-        running = Replay.begin(session, options, MemoryStore(), dump)
+        running = Replay.begin(session, options, dump)
         running.run(progress)
         size = _save(running, saved)
         return Replayed(
-            result=result_of(running, options.counter, size),
+            result=result_of(running, size),
             log=running.replayed.timeline.events(),
             timeline=running.replayed,
             full=running.full,
@@ -310,7 +310,6 @@ class Replay:
 
     session: Session
     options: ReplayOptions
-    store: EventStore
     replayed: "ReplayTimeline"
     bill: RunningBill
     lasting: PromptCache
@@ -325,8 +324,6 @@ class Replay:
     writer: SilentSummarizer | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
-    guess: str = ""
-    """Why window and prices are guesses; empty if they are known."""
     points: list[Point] = attrs.field(factory=list[Point])
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
@@ -344,21 +341,17 @@ class Replay:
         return [event for event in self.decisions if isinstance(event, RangeCompacted)]
 
     @classmethod
-    def begin(
-        cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
-    ) -> "Replay":
+    def begin(cls, session: Session, options: ReplayOptions, dump: Dump | None = None) -> "Replay":
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra: Options = {"summarizer": writer} if writer else {}
-        everything = FullHistory.begin(session, options)
-        reference, full = everything.bill, everything.sent(session)
+        reference, full = sent_whole(session, options)
         if room := _room(session, options, full):
             extra["window"] = room
-        replayed = ReplayTimeline.begin(session, options, store, extra)
+        replayed = ReplayTimeline.begin(session, options, extra)
         return cls(
             session=session,
             options=options,
-            store=store,
             replayed=replayed,
             bill=RunningBill(
                 model=reference.model, flattener=reference.flattener, ttl_min=reference.ttl_min
@@ -369,7 +362,6 @@ class Replay:
             memory=MemoryMeter.of(session),
             writer=writer,
             dump=dump,
-            guess=options.guess_for(session),
         )
 
     def run(self, progress: Progress | None = None) -> None:
@@ -425,7 +417,7 @@ class Replay:
         now = coverage(timeline.events(), timeline.view)
         problems = dict.fromkeys((*self.coverage.problems, *now.problems))
         self.coverage = attrs.evolve(now, problems=tuple(problems))
-        self.compare(self.store)
+        self.compare(self.replayed.store)
 
     def compare(self, store: EventStore) -> None:
         """Check that this timeline, as saved in `store`, renders to the same bytes."""
@@ -453,7 +445,7 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
     """The largest round window in which a replay of the session compacts, and the approximate tokens of the whole
     session. It has no more room than the session's own window, so that it saves more. None: the session is too
     small."""
-    full = FullHistory.begin(session, options).sent(session)
+    _, full = sent_whole(session, options)
     room = _room(session, options, full) or options.limit_for(session)
     windows, whole = smaller_windows(session, options, room)
     tried = (
@@ -464,7 +456,7 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
 
 def _compacts(session: Session, options: ReplayOptions) -> bool:
     """Whether a replay compacts anything; it goes no further than that."""
-    replayed = ReplayTimeline.begin(session, options, MemoryStore(), {})
+    replayed = ReplayTimeline.begin(session, options, {})
     for item in session.items:
         if isinstance(item, Responded):
             rendered, _ = replayed.render(item.at)
@@ -520,8 +512,9 @@ class Clock:
 
 @attrs.frozen(kw_only=True)
 class ReplayTimeline:
-    """A timeline, its clock, and the system prompt and tools of its requests."""
+    """A timeline in memory, its clock, and the system prompt and tools of its requests."""
 
+    store: EventStore
     timeline: Timeline
     settings: TimelineSettings
     system: System
@@ -529,11 +522,9 @@ class ReplayTimeline:
     clock: Clock
 
     @classmethod
-    def begin(
-        cls, session: Session, options: ReplayOptions, store: EventStore, extra: Options
-    ) -> Self:
-        """Create a timeline in `store`; `extra` overrides `options`."""
-        clock, policy = Clock(), options.policy_for_replay()
+    def begin(cls, session: Session, options: ReplayOptions, extra: Options) -> Self:
+        """Create a timeline; `extra` overrides `options`."""
+        store, clock, policy = MemoryStore(), Clock(), options.policy_for_replay()
         ttl_seconds = max(policy.ttl_seconds, options.kept_for(session))
         settings: Options = {
             "model": options.model_for(session),
@@ -545,6 +536,7 @@ class ReplayTimeline:
             settings["window"] = options.limit_for(session)
         settings |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
+            store=store,
             timeline=Timeline.open(options.name or session.name, **settings),
             settings=TimelineSettings.of(settings),
             system=options.system_for(session),
@@ -569,43 +561,32 @@ class ReplayTimeline:
         return show(view, self.settings.context(self.system, self.tools, self.clock.now))
 
 
-@attrs.frozen(kw_only=True)
-class FullHistory:
-    """The same session, replayed without a limit on the prompt."""
+def whole_timeline(session: Session, options: ReplayOptions) -> ReplayTimeline:
+    """A timeline for the same session, without a limit on the prompt."""
+    return ReplayTimeline.begin(session, options, {"policy": EVERYTHING, "window": _NEVER})
 
-    replayed: ReplayTimeline
-    bill: RunningBill
 
-    @classmethod
-    def begin(
-        cls, session: Session, options: ReplayOptions, bill: RunningBill | None = None
-    ) -> "FullHistory":
-        """Start the reference; nothing is sent yet. `bill`: in place of one with the session's own cache lifetime."""
-        if bill is None:
-            model = options.model_for(session)
-            flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-            bill = RunningBill(model=model, flattener=flattener, ttl_min=options.kept_for(session))
-        replayed = ReplayTimeline.begin(
-            session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
-        )
-        return cls(replayed=replayed, bill=bill)
-
-    def sent(self, session: Session) -> list[tuple[int, float]]:
-        """Replay the whole session; returns the tokens and dollars of each call."""
-        calls = list[tuple[int, float]]()
-        for item in session.items:
-            if isinstance(item, Responded):
-                spent = self.bill.dollars
-                rendered, _ = self.replayed.render(item.at)
-                calls.append((self.bill.send(item.at, rendered).total, self.bill.dollars - spent))
-            self.replayed.append(item.at, item.blocks)
-        return calls
+def sent_whole(
+    session: Session, options: ReplayOptions
+) -> tuple[RunningBill, list[tuple[int, float]]]:
+    """Replay the session with everything sent; returns the bill, and the tokens and dollars of each call."""
+    model = options.model_for(session)
+    flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+    bill = RunningBill(model=model, flattener=flattener, ttl_min=options.kept_for(session))
+    replayed, calls = whole_timeline(session, options), list[tuple[int, float]]()
+    for item in session.items:
+        if isinstance(item, Responded):
+            spent = bill.dollars
+            rendered, _ = replayed.render(item.at)
+            calls.append((bill.send(item.at, rendered).total, bill.dollars - spent))
+        replayed.append(item.at, item.blocks)
+    return bill, calls
 
 
 # The figures of a finished replay
 
 
-def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
+def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
     session, replayed, bill, measures = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
@@ -616,11 +597,11 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         format=session.format,
         model=replayed.settings.model.name,
         recorded=session.model,
-        guess=replay.guess,
+        guess=replay.options.guess_for(session),
         window=replay.options.limit_for(session),
         room=replayed.settings.limit,
         policy=replayed.settings.policy.name,
-        counter=counter,
+        counter=replay.options.counter,
         calls=len(replay.points),
         blocks=replay.coverage.blocks,
         events=replayed.timeline.version,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     ENCRYPTED,
@@ -51,11 +52,18 @@ from render import (
     show,
 )
 from timeline._arguments import System, Tools
-from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
+from timeline.billing import (
+    CacheStep,
+    Flattener,
+    PaidBlock,
+    RunningBill,
+    timeline_bill,
+    usage_price,
+)
 from timeline.engine import TimelineSettings, taken_back, without_hidden
 from timeline.replay import CARRIED, STATES, VISIBLE, Lives
 from timeline.report._description import beginning
-from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
+from timeline.report._money import ANSWERS, Figure, Money, belonging, distinct, timeline_figures
 from timeline.report._requests import Requests
 from timeline.report._savings import Savings
 from timeline.tokens import counter_for
@@ -248,7 +256,7 @@ class Collector:
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]
         paid = billed(event, self.prompting.settings.model, ttl)
-        tokens = last.tokens if last.is_rendered else event.input or last.tokens
+        tokens = last.tokens if last.is_rendered else event.input
         call = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
         bill = event.bill
         if bill is not None and bill.paid is not None:
@@ -261,16 +269,13 @@ class Collector:
     def overview(self) -> dict[str, Any]:
         """What a page needs first: numbers and a few names, no texts."""
         settings, tokens = self.prompting.settings, self._whole.by_version()
-        kinds = list(dict.fromkeys(tag_of(row.block) for row in self.blocks))
-        turns = list(dict.fromkeys(str(row.block.turn) for row in self.blocks))
-        numbers = {name: at for at, name in enumerate(kinds)}
-        turn_numbers = {name: at for at, name in enumerate(turns)}
+        kinds, kind = distinct(tag_of(row.block) for row in self.blocks)
+        turns, turn = distinct(str(row.block.turn) for row in self.blocks)
         index = {row.version: at for at, row in enumerate(self.blocks)}
         states = list(dict.fromkeys([VISIBLE, *(c.state for c in self.lives.changes)]))
-        state_numbers = {name: at for at, name in enumerate(states)}
         changes = [change for change in self.lives.changes if change.block in index]
         money = self.money()
-        pieces = [money.piece(each) for each in self._sized(tokens)]
+        pieces = [money.piece(each) for each in self._pieces(tokens)]
         times = [call.at for call in self.calls]
         return {
             "version": self.version,
@@ -287,8 +292,8 @@ class Collector:
             "blocks": {
                 "version": [row.version for row in self.blocks],
                 "at": [row.at for row in self.blocks],
-                "kind": [numbers[tag_of(row.block)] for row in self.blocks],
-                "turn": [turn_numbers[str(row.block.turn)] for row in self.blocks],
+                "kind": kind,
+                "turn": turn,
                 "call": [row.call for row in self.blocks],
                 "tokens": [tokens.get(row.version, 0) for row in self.blocks],
             },
@@ -296,7 +301,7 @@ class Collector:
             "changes": {
                 "event": [change.event for change in changes],
                 "block": [index[change.block] for change in changes],
-                "state": [state_numbers[change.state] for change in changes],
+                "state": [states.index(change.state) for change in changes],
             },
             "requests": {
                 "kept": self.requests.kept,
@@ -326,19 +331,20 @@ class Collector:
         prompts = (row.block for row in self.blocks if isinstance(row.block, UserPrompt))
         return next(map(beginning, prompts), "")
 
-    def _sized(self, tokens: Mapping[int, int]) -> Iterator[Sized]:
-        """The blocks; `tokens`: of each, by version."""
+    def _pieces(self, tokens: Mapping[int, int]) -> Iterator[PaidBlock]:
+        """The blocks, with calls numbered among all; `tokens`: of each, by version."""
         shown, ends = [call.shown for call in self.calls], dict[int, int]()
         for change in self.lives.changes:
             if change.state not in {VISIBLE, CARRIED}:
                 ends.setdefault(change.block, bisect_left(shown, change.event))
+        # of a log that was not made here, only its agent may know
         last = len(self.calls) if any(call.is_rendered for call in self.calls) else None
         for row in self.blocks:
-            yield Sized(
+            yield PaidBlock(
                 part=row.part,
                 file=row.file,
-                is_answer=isinstance(row.block, ANSWERS),
                 tokens=tokens.get(row.version, 0),
+                born=row.call - 1 if isinstance(row.block, ANSWERS) else -1,
                 first=row.call,
                 end=ends.get(row.version, last),
             )
@@ -422,25 +428,19 @@ class CallFigures:
     """The usage that the provider reported; None if there is no report."""
 
 
+WORDS: Final[Mapping[type, str]] = {
+    BlocksRestored: "restored",
+    RangeCompacted: "compacted",
+    RangeExpanded: "expanded",
+    SummaryReplaced: "rewritten",
+    SummaryPrepared: "prepared",
+    CompactionSkipped: "skipped",
+}
+
+
 def word_of(event: Event) -> str:
     """A word for the decision that an event records; empty if it records none."""
-    match event:
-        case BlocksHidden():
-            return STATES[event.reason]
-        case BlocksRestored():
-            return "restored"
-        case RangeCompacted():
-            return "compacted"
-        case RangeExpanded():
-            return "expanded"
-        case SummaryReplaced():
-            return "rewritten"
-        case SummaryPrepared():
-            return "prepared"
-        case CompactionSkipped():
-            return "skipped"
-        case _:
-            return ""
+    return STATES[event.reason] if isinstance(event, BlocksHidden) else WORDS.get(type(event), "")
 
 
 def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
@@ -449,9 +449,8 @@ def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
     `ttl`: the seconds that written tokens are cached, unless they are reported as kept longer; if the model has no such
     time, its shortest is used.
     """
-    rates = provider_of(model).rates(model, usage.input)
-    written = usage_written(usage, model, ttl if ttl in rates.writes else 0)
-    return rates.cost(usage.uncached, usage.cache_read, written) / MILLION
+    times, prompt = provider_of(model).rates(model, usage.input).writes, replace(usage, output=0)
+    return usage_price(prompt, model, ttl=ttl if ttl in times else 0)
 
 
 @attrs.define

@@ -141,26 +141,22 @@ class _Served:
             return _json(self.listing.rows(store))
 
     def overview(self, http: Request) -> Response:
-        with self.looking() as store:
-            look = self._look(http, store)
-            return _json(look.overview(store)) if look else _unknown(http)
+        return self._shown(http, Look.overview)
 
     def contents(self, http: Request) -> Response:
         since = {name: int(value) for name, value in http.query_params.items() if value.isdecimal()}
-        since.pop("id", None)
-        with self.looking() as store:
-            look = self._look(http, store)
-            return _json(look.contents(store, since)) if look else _unknown(http)
+        return self._shown(http, lambda look, store: look.contents(store, since))
 
-    def _look(self, http: Request, store: EventStore) -> Look | None:
+    def _shown(self, http: Request, data: Callable[[Look, EventStore], dict[str, Any]]) -> Response:
         name = TimelineId(http.query_params.get("id", ""))
-        if not name or not store.head(name):
-            return None
-        look = self.looks.pop(name, None) or Look(name, self.showing)
-        self.looks[name] = look  # the newest last
-        while len(self.looks) > LOOKS_MAX:
-            self.looks.pop(next(iter(self.looks)))
-        return look
+        with self.looking() as store:
+            if not name or not store.head(name):
+                return PlainTextResponse(f"no timeline {name!r}\n", 404)
+            look = self.looks.pop(name, None) or Look(name, self.showing)
+            self.looks[name] = look  # the newest last
+            while len(self.looks) > LOOKS_MAX:
+                self.looks.pop(next(iter(self.looks)))
+            return _json(data(look, store))
 
     async def changes(self, http: Request) -> Response:
         """Server-sent events: the new version of the timeline, or of all timelines, at each change."""
@@ -217,10 +213,6 @@ def _html(title: str, start: str, data: dict[str, Any]) -> Response:
 
 def _json(value: Any) -> Response:
     return Response(json_bytes(value), 200, {"Cache-Control": "no-store"}, "application/json")
-
-
-def _unknown(http: Request) -> Response:
-    return PlainTextResponse(f"no timeline {http.query_params.get('id', '')!r}\n", 404)
 
 
 @attrs.define

@@ -7,7 +7,7 @@ the page says so.
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -37,21 +37,6 @@ _STARTS: Final = ("cd", "env", "sudo", "time", "timeout")
 
 
 @attrs.frozen(kw_only=True)
-class Sized:
-    """A block with what its cost depends on."""
-
-    part: str
-    file: str
-    """The file that its tool reads or writes, or the program that it runs; empty if there is none."""
-    tokens: int
-    is_answer: bool
-    first: int
-    """The number of the first call whose prompt had it."""
-    end: int | None
-    """The first later call whose prompt did not; None: only its agent may know, of a log that was not made here."""
-
-
-@attrs.frozen(kw_only=True)
 class Money:
     """What the calls of a page cost."""
 
@@ -73,9 +58,7 @@ class Money:
         """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
         of = {"recorded": recorded, "reported": reported, "simulated": simulated}
         sources = ((source, _priced(usages, model)) for source, usages in of.items())
-        source, priced = next(
-            (each for each in sources if each[1]), ("simulated", _priced((), model))
-        )
+        source, priced = next((each for each in sources if each[1]), ("simulated", []))
         return cls(
             source=source,
             numbers=[number for number, _, _ in priced],
@@ -109,32 +92,33 @@ class Money:
 
     def by_block(self, pieces: Sequence[PaidBlock]) -> dict[str, Any]:
         """The columns of the blocks: what each cost, the tool or part that it belongs to, and the file or command."""
-        parts = list(dict.fromkeys(piece.part for piece in pieces))
-        files = list(dict.fromkeys(piece.file for piece in pieces))
-        part_numbers = {name: at for at, name in enumerate(parts)}
-        file_numbers = {name: at for at, name in enumerate(files)}
+        parts, part = distinct(piece.part for piece in pieces)
+        files, file = distinct(piece.file for piece in pieces)
         return {
             "parts": parts,
             "files": files,
-            "part": [part_numbers[piece.part] for piece in pieces],
-            "file": [file_numbers[piece.file] for piece in pieces],
+            "part": part,
+            "file": file,
             "dollars": [round(dollars, 7) for dollars in piece_costs(self.costs, pieces)],
         }
 
-    def piece(self, each: Sized) -> PaidBlock:
-        """A block among the pieces of the prompts."""
-        wrote = each.first - 1 if each.is_answer else -1
-        place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
-        is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
+    def piece(self, each: PaidBlock) -> PaidBlock:
+        """A block whose calls are numbered among all, with their numbers among the priced ones."""
+        place = bisect_left(self.numbers, each.born)
+        is_priced = each.born in self.numbers[place : place + 1]
         end = None if self.source == "recorded" else each.end
-        return PaidBlock(
-            part=each.part,
-            file=each.file,
-            tokens=each.tokens,
+        return each._replace(
             born=place if is_priced else -1,
             first=bisect_left(self.numbers, each.first),
             end=None if end is None else bisect_left(self.numbers, end),
         )
+
+
+def distinct(names: Iterable[str]) -> tuple[list[str], list[int]]:
+    """The names that differ, in order, and for each name its number among them."""
+    numbers = dict[str, int]()
+    places = [numbers.setdefault(name, len(numbers)) for name in names]
+    return list(numbers), places
 
 
 def _priced(
@@ -200,8 +184,8 @@ def replay_figures(
     where = (
         f"{bill.aside:,} of them outside the conversation" if bill.aside else "by the log's usage"
     )
-    is_guess = bool(bill.guessed or bill.tiers)
-    paid = Figure("bill", bill.dollars, f"{plural(bill.calls, 'call')}, {where}", is_guess=is_guess)
+    basis, is_guess = f"{plural(bill.calls, 'call')}, {where}", bill.is_guess
+    paid = Figure("bill", bill.dollars, basis, is_guess=is_guess)
     if bill.foldline is None:
         return [paid, *_unknown("with foldline", "not computed: no call can be compared")]
     would = Figure("with foldline", bill.foldline, "the same calls, estimated", is_guess=is_guess)

@@ -309,7 +309,7 @@ def user(*content: dict[str, Any]) -> dict[str, Any]:
 
 
 def said(text: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "text": text}]}
+    return {"prompt": [text]}
 
 
 @for_each(
@@ -320,7 +320,7 @@ def said(text: str) -> dict[str, Any]:
 def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_of: Any) -> None:
     counter = CountingEstimate()
     flattener = Flattener(counter, provider)
-    first, again, other = (flattener.flatten(request_of(t)) for t in ("once", "once", "two"))
+    first, again, other = (flattener.sent(request_of(t)) for t in ("once", "once", "two"))
     assert counter.asked == ["once", "two"]
     assert first == again
     assert first[0].key != other[0].key
@@ -329,21 +329,21 @@ def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_o
 def test_a_mark_makes_no_other_block() -> None:
     flattener = Flattener(CountingEstimate(), MESSAGES_API)
     block = {"type": "text", "text": "x"}
-    (plain,) = flattener.flatten(user(block))
-    (marked,) = flattener.flatten(user(block | {"cache_control": MARK}))
+    (plain,) = flattener.sent(user(block))
+    (marked,) = flattener.sent(user(block | {"cache_control": MARK}))
     assert marked == plain._replace(ttl=300)
 
 
 def test_a_real_counter_takes_an_image_at_its_flat_rate() -> None:
     counter = counter_for("o200k", CLAUDE)
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
-    (block,) = Flattener(counter, MESSAGES_API).flatten(user(image))
+    (block,) = Flattener(counter, MESSAGES_API).sent(user(image))
     assert block.tokens == 1_500 + 3
 
 
 def test_what_is_known_by_identity_is_bounded() -> None:
     flattener = Flattener(CountingEstimate(), MESSAGES_API, seen_max=10)
     requests = [user({"type": "text", "text": f"{n}"}) for n in range(50)]
-    keys = [flattener.flatten(request)[0].key for request in (*requests, *requests)]
+    keys = [flattener.sent(request)[0].key for request in (*requests, *requests)]
     assert keys[:50] == keys[50:]
     assert len(flattener._seen) <= 10

@@ -18,7 +18,8 @@ from blocks import (
 )
 from persistence.sessions import Arrived, Item, Responded, Session
 from timeline._models import priced_model
-from timeline.billing import CarryingCost, call_costs, spending_of
+from timeline.billing import call_costs, spending_of
+from timeline.billing._spending import CarryingCost
 
 MODEL = "claude-opus-4-6"
 INPUT, READ, WRITE, OUTPUT = 5e-6, 5e-7, 6.25e-6, 25e-6

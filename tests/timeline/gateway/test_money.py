@@ -365,7 +365,7 @@ def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> 
     assert found.full == pytest.approx(alone, rel=0.01)
     books = Flattener(O200kCounter(), provider_of(model_named(MODEL)))
     deferred = {**TOOLS[0], "name": "late", "defer_loading": True}
-    assert books.flatten({"tools": [*TOOLS, deferred]}) == books.flatten({"tools": TOOLS})
+    assert books.flatten((), [*TOOLS, deferred]) == books.flatten((), TOOLS)
 
 
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:

@@ -162,7 +162,7 @@ def test_the_bill_is_that_of_the_dumped_requests(tmp_path: Path) -> None:
     cache = PromptCache.of(model)
     flattener = Flattener(counter_for("estimate", model), provider_of(model))
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    steps = [cache.step(line["ts"], flattener.flatten(line["request"])) for line in lines]
+    steps = [cache.step(line["ts"], flattener.sent(line["request"])) for line in lines]
     assert sum(step.read for step in steps) == result.cache.read
     assert sum(step.uncached for step in steps) == result.cache.uncached
     assert [step.total for step in steps] == [line["tokens"] for line in lines]
@@ -346,7 +346,7 @@ def test_what_the_agent_could_read_in_a_request_its_provider_says() -> None:
 @pytest.mark.usefixtures("plain")
 def test_what_two_requests_have_in_common_is_read_by_the_providers_rules() -> None:
     """All of the last one; a prompt below the minimum of the model (512) is no entry."""
-    replayed = Replay.begin(invented(turns=1), ReplayOptions(counter="estimate"), MemoryStore())
+    replayed = Replay.begin(invented(turns=1), ReplayOptions(counter="estimate"))
     replayed.run()
     bill, full = replayed.bill, [point.full_tokens for point in replayed.points]
     entries = [tokens for tokens in full if tokens >= 512]
@@ -360,7 +360,7 @@ def test_what_two_requests_have_in_common_is_read_by_the_providers_rules() -> No
 @pytest.mark.usefixtures("plain")
 def test_the_provider_says_what_a_long_prompt_costs() -> None:
     model = Model(name="plain", price_input=2.0, price_output=10.0)
-    step = Replay.begin(invented(turns=1), ReplayOptions(), MemoryStore()).bill._cache.step(0, [])
+    step = Replay.begin(invented(turns=1), ReplayOptions()).bill._cache.step(0, [])
     assert price(step, model) == 0
     call = SummaryCall(input_tokens=LONG, cached_prefix_tokens=1_000, output_tokens=100)
     assert summary_price(call, model) == pytest.approx((4_000 * 2 + 1_000 + 100 * 10) / 1e6)

@@ -24,11 +24,11 @@ from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
 from timeline import Policy, Timeline, model_named
-from timeline.billing import RecordedBill
+from timeline.billing import PaidBlock, RecordedBill
 from timeline.engine._engine import counted
 from timeline.replay import DumpRecord, Replayed, ReplayOptions, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
-from timeline.report._money import Money, Sized
+from timeline.report._money import Money
 
 SMALL = ReplayOptions(window=2_500, counter="estimate", policy=Policy(clip_ratio=0.04))
 PROVIDERS = ("anthropic", "openai.responses", "openai.chat", "gemini")
@@ -155,8 +155,8 @@ def test_a_block_costs_until_it_is_cut_out_by_our_events_or_by_an_agent_of_its_o
 
     def cost(end: int | None, *, recorded: bool = False) -> Any:
         money = Money.of(usages if recorded else (), usages, (), model_named("claude-opus-4-5"))
-        sized = [Sized(part="x", file="", tokens=100, is_answer=False, first=0, end=end)]
-        return money.by_block([money.piece(each) for each in sized])["dollars"][0]
+        piece = PaidBlock(part="x", file="", tokens=100, born=-1, first=0, end=end)
+        return money.by_block([money.piece(piece)])["dollars"][0]
 
     assert cost(1) < cost(2) < cost(4)
     assert cost(None) == cost(2) == cost(4, recorded=True)

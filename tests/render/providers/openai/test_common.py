@@ -215,12 +215,8 @@ def steps_of(model: Any, times: tuple[float, ...], *, text: str = "done ") -> li
     steps: list[CacheStep] = []
     for number, at in enumerate(times):
         rendered = timeline.render(system="You help. " * 30, tools=[{"name": "bash"}])
-        request = {
-            "system": rendered.system,
-            "tools": rendered.tools,
-            "messages": rendered.messages,
-        }
-        steps.append(cache.step(at, flattener.flatten(request)))
+        blocks = flattener.flatten(rendered.system, rendered.tools, rendered.messages)
+        steps.append(cache.step(at, blocks))
         timeline.append(make.call(f"c{number}", response=f"r{number}"))
         timeline.tool_result(f"c{number}", text * 40)
     return steps
