@@ -137,10 +137,9 @@ def target_of(context: Context) -> int:
 def threshold_of(context: Context) -> int:
     """Tokens above which a compaction is due."""
     policy, budget = context.policy, budget_of(context)
-    if policy.trigger_tokens:
-        return min(policy.trigger_tokens, budget)
     room = min(policy.trigger_room, int(ROOM_MAX * budget))
-    return min(int(policy.trigger_ratio * budget), budget - room)
+    most = min(int(policy.trigger_ratio * budget), budget - room)
+    return min(policy.trigger_tokens or most, most)
 
 
 def fitting_of(context: Context) -> int:

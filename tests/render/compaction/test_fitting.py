@@ -97,6 +97,19 @@ def _page(*blocks: Block, within: Context | None = None) -> dict[str, int]:
     return {title: within.counter.count(told) for title, told in sections if told}
 
 
+def _spoken() -> list[Block]:
+    """A long turn of which there is much to tell."""
+    return [
+        block
+        for n in range(1200)
+        for block in (
+            make.said(f"The sign_{n} of sum_{n} in row_{n} comes from file_{n}.py.", "t1"),
+            make.call(f"c{n}", "t1", name="read", path="a.py"),
+            make.result(f"c{n}", "x", "t1"),
+        )
+    ]
+
+
 def test_what_one_part_leaves_of_its_room_another_has() -> None:
     room = PageRoom.of(context().policy, context().capacity)
     silent = [
@@ -108,31 +121,13 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
         )
     ]
     assert room.done < _page(make.prompt("go", "t1"), *silent)[DONE] <= room.report
-    spoken = [
-        block
-        for n in range(1200)
-        for block in (
-            make.said(f"The sign_{n} of sum_{n} in row_{n} comes from file_{n}.py.", "t1"),
-            make.call(f"c{n}", "t1", name="read", path="a.py"),
-            make.result(f"c{n}", "x", "t1"),
-        )
-    ]
-    assert room.findings < _page(make.prompt("go", "t1"), *spoken)[FINDINGS] <= room.report
+    assert room.findings < _page(make.prompt("go", "t1"), *_spoken())[FINDINGS] <= room.report
 
 
 def test_what_was_found_keeps_a_third_of_its_room_however_little_the_target_leaves() -> None:
     """What one fold cuts, no later one has: standing instructions and a model's part may fill the target for a moment."""
     within = context(policy=steady(target_ratio=0.02))
-    spoken = [
-        block
-        for n in range(1200)
-        for block in (
-            make.said(f"The sign_{n} of sum_{n} in row_{n} comes from file_{n}.py.", "t1"),
-            make.call(f"c{n}", "t1", name="read", path="a.py"),
-            make.result(f"c{n}", "x", "t1"),
-        )
-    ]
-    sections = _page(make.prompt("go", "t1"), *spoken, within=within)
+    sections = _page(make.prompt("go", "t1"), *_spoken(), within=within)
     least = LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
     assert 0.8 * least <= sections[FINDINGS] + sections[DONE] <= least
 

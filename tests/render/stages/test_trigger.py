@@ -6,6 +6,7 @@ from blocks import (
     LogWindow,
 )
 from render import (
+    Policy,
     compaction_due,
     open_view,
     total_tokens,
@@ -35,9 +36,14 @@ def test_system_and_tools_count() -> None:
     assert compaction_due(view, context(limit=limit, tools=tools)) == "proactive"
 
 
-def test_an_absolute_trigger_replaces_the_share() -> None:
+def test_an_absolute_trigger_is_beside_the_share_and_one_above_the_window_changes_nothing() -> None:
+    """A policy for large windows compacts a small one as early as others do, with room for the request of a summariser."""
     view = make.view_of(*turns(10))
     total = total_tokens(view, context())
+    for limit in range(total, total + total // 5, 7):
+        plain, absolute = Policy(), Policy(trigger_tokens=100 * total)
+        due = compaction_due(view, context(limit=limit, policy=absolute))
+        assert due == compaction_due(view, context(limit=limit, policy=plain))
     assert compaction_due(view, context(policy=steady(trigger_tokens=total))) is None
     assert compaction_due(view, context(policy=steady(trigger_tokens=total - 1))) == "proactive"
 
@@ -54,7 +60,7 @@ def test_a_trigger_or_a_reserve_that_is_too_large_for_the_window_is_cut_to_it() 
     """A trigger to what the prompt may have, a reserve to a fifth of the window."""
     view = make.view_of(*turns(10))
     total = total_tokens(view, context())
-    late = steady(trigger_tokens=10 * total, safety_ratio=0.5)
+    late = steady(trigger_tokens=10 * total, trigger_ratio=1.0, trigger_room=0, safety_ratio=0.5)
     roomy = steady(trigger_ratio=1.0, trigger_room=0, rehydration_tokens=10 * total)
     for limit in range(2 * total - 4, 2 * total + 5):
         due = compaction_due(view, context(limit=limit, policy=late))

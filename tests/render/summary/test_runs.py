@@ -518,6 +518,7 @@ def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) 
     [
         ("make lint; git status --short", " M src/a.py", "ok"),
         ("make lint && ls dist | tail -1", "a.js", "ok"),
+        ("make lint 2>&1 | cat; git status --short", " M src/a.py", "no fault seen"),
         ("cd web; make lint 2>&1 | tail -1; echo $?", "No faults", "No faults"),
         ("make lint", "(Bash completed with no output)", "ok"),
     ],
