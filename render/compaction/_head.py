@@ -60,7 +60,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context, PageRoom
-from render.stages._budget import account, target_of
+from render.stages._budget import account, target_of, threshold_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _findings
 from render.summary._actions import advance as advance_actions
@@ -440,8 +440,9 @@ way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
-"""Share of its room by the policy that the report has even if the target leaves less: what one tight fold cuts is lost to all later
-ones."""
+"""Share of its room by the policy that the report has even if the target leaves less, since what one tight fold cuts is lost to all
+later ones; and the most that it then has of the room before the next compaction is due, since a page that fills it brings that one
+at once."""
 FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
 REPORT_SHARE: Final = 1 / 3
@@ -640,11 +641,14 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     count, sizes = context.counter.count, account(view, context)
     carried = sum(count(c.clipped or text_of(c.block)) + LABEL_TOKENS for c in fold.carried)
     rest = context.prefix.tokens + fold.tail_tokens + carried + written
-    target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
+    target, due = (  # in tokens as they are counted here
+        (tokens - sizes.prefix) / sizes.ratio
+        for tokens in (target_of(context), threshold_of(context))
+    )
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
-    least = LEAST_SHARE * PageRoom.of(context.policy, context.capacity).report
-    left = max(target - rest, least)
+    report = PageRoom.of(context.policy, context.capacity).report
+    left = max(target - rest, LEAST_SHARE * min(report, due - rest))
     most = max(int(min(left, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
     report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
     entries = max(new + fold.tail_tokens, 1)

@@ -132,6 +132,15 @@ def test_what_was_found_keeps_a_third_of_its_room_however_little_the_target_leav
     assert 0.8 * least <= sections[FINDINGS] + sections[DONE] <= least
 
 
+def test_a_page_whose_target_leaves_little_leaves_room_before_the_next_compaction() -> None:
+    """It would be due at once, again and again, if the page took what is left."""
+    within = context(
+        system=({"type": "text", "text": "x" * 4 * 88_000},), policy=steady(target_ratio=0.02)
+    )
+    sections = _page(make.prompt("go", "t1"), *_spoken(), within=within)
+    assert 0 < sections[FINDINGS] + sections[DONE] <= LEAST_SHARE * 2_000
+
+
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:
     told: list[Block] = [make.prompt("go", "t0")]
     for n in range(40):
