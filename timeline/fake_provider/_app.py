@@ -80,7 +80,7 @@ class _Served:
         request = await self._request(wire, http)
         if isinstance(request, ApiError):
             return self._refused(wire, request)
-        return await response(wire, self.provider.create(request, wire), self._request_id)
+        return await self._response(wire, self.provider.create(request, wire))
 
     async def _request(self, wire: Wire, http: Request) -> Json | ApiError:
         body = wire.key_error(http.headers) or await json_of(http)
@@ -90,9 +90,7 @@ class _Served:
 
     async def count(self, wire: Wire, http: Request) -> Response:
         request = await self._request(wire, http)
-        if isinstance(request, ApiError):
-            return self._refused(wire, request)
-        counted = self.provider.count(request, wire)
+        counted = request if isinstance(request, ApiError) else self.provider.count(request, wire)
         if isinstance(counted, ApiError):
             return self._refused(wire, counted)
         return JSONResponse({"input_tokens": counted})
@@ -121,11 +119,31 @@ class _Served:
         return self._refused(MESSAGES, ApiError(404, "not_found_error", "Not found"))
 
     def _refused(self, wire: Wire, error: ApiError) -> Response:
-        return refusal(wire, error, self._request_id)
+        """The response for a refusal, with its status and headers."""
+        request_id = self.provider.new_id("req")
+        status, body = wire.error(error, request_id)
+        headers = {**error.headers, "request-id": request_id, "x-request-id": request_id}
+        return JSONResponse(body, status, headers)
 
-    @property
-    def _request_id(self) -> str:
-        return self.provider.new_id("req")
+    async def _response(self, wire: Wire, exchange: Exchange) -> Response:
+        """The response for an exchange; it is delayed as the exchange says."""
+        if exchange.error or exchange.message is None:
+            error = exchange.error or ApiError(500, "api_error", "no answer")
+            return self._refused(wire, error)
+        headers = {"request-id": self.provider.new_id("req")}
+        await asyncio.sleep(exchange.delay_seconds)
+        fault = exchange.fault or Fault()
+        if exchange.request.get("stream"):
+            sent = tuple(_streamed(wire, exchange, exchange.message))
+            kind = "text/event-stream; charset=utf-8"
+        else:
+            whole = json.dumps(exchange.message).encode()
+            broken = fault.damage in ("cut", "garbled")
+            sent = (whole[: len(whole) // 2],) if broken else (whole,)
+            kind = "application/json"
+            length = len(sent[0]) if fault.damage == "garbled" else len(whole)
+            headers["content-length"] = str(length)
+        return _ChunkedResponse(sent, headers, kind, complete=fault.damage != "cut")
 
 
 def _is_anthropics(http: Request) -> bool:
@@ -213,35 +231,6 @@ def _without_key(query: str) -> str:
 
 
 # Responses.
-
-
-def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
-    """The response for a refusal, with its status and headers."""
-    status, body = wire.error(error, request_id)
-    headers = {**error.headers, "request-id": request_id, "x-request-id": request_id}
-    return JSONResponse(body, status, headers)
-
-
-async def response(wire: Wire, exchange: Exchange, request_id: str) -> Response:
-    """The response for an exchange; it is delayed as the exchange says."""
-    if exchange.error or exchange.message is None:
-        error = exchange.error or ApiError(500, "api_error", "no answer")
-        return refusal(wire, error, request_id)
-    await asyncio.sleep(exchange.delay_seconds)
-    fault = exchange.fault or Fault()
-    if exchange.request.get("stream"):
-        sent = tuple(_streamed(wire, exchange, exchange.message))
-        kind, length = "text/event-stream; charset=utf-8", None
-    else:
-        whole = json.dumps(exchange.message).encode()
-        broken = fault.damage in ("cut", "garbled")
-        sent = (whole[: len(whole) // 2],) if broken else (whole,)
-        kind = "application/json"
-        length = len(sent[0]) if fault.damage == "garbled" else len(whole)
-    headers = {"request-id": request_id}
-    if length is not None:
-        headers["content-length"] = str(length)
-    return _ChunkedResponse(sent, headers, kind, complete=fault.damage != "cut")
 
 
 def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:

@@ -216,15 +216,9 @@ class ScriptLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def turn(self) -> Reply | Fault:
         """The reply or the fault."""
-        if self.fault:
-            return Fault.named(self.fault)
-        return Reply(
-            thinking=self.thinking,
-            text=self.text,
-            calls=self.calls,
-            stop_reason=self.stop_reason,
-            delay_seconds=self.delay_seconds,
-        )
+        reply = msgspec.structs.asdict(self)
+        fault = reply.pop("fault")
+        return Fault.named(fault) if fault else Reply(**reply)
 
 
 def _iterator(turns: Iterable[Reply | Fault]) -> Iterator[Reply | Fault]:

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -33,7 +33,7 @@ from timeline.gateway._request import (
     speaker_of,
 )
 from timeline.gateway._rewriting import AgentCall, Rewriter
-from timeline.gateway._upstream import Headers, Relayed, Upstream, onward
+from timeline.gateway._upstream import Relayed, Upstream, onward
 from timeline.gateway.clients import HEADER
 
 _T = TypeVar("_T")
@@ -101,7 +101,7 @@ class Served:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
-                return self._unbilled(await self._send(http, raw, None, more=[]))
+                return self._unbilled(await self._send(http, raw))
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._call(http, api, raw)
@@ -143,7 +143,7 @@ class Served:
                 message = f"foldline could not render this request: {error}"
                 return self._failed(_error(500, "api_error", message))
         if call is None:
-            return self._unbilled(await self._send(http, raw, None, more=[]))
+            return self._unbilled(await self._send(http, raw))
         return await self._answered(http, call, raw)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
@@ -170,7 +170,8 @@ class Served:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return self._failed(Relayed(response))
-        answer = AnswerReader.of(call.request.body.api.provider, response.headers)
+        is_stream = "event-stream" in response.headers.get("content-type", "")
+        answer = AnswerReader(call.request.body.api.provider, is_stream)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()
@@ -195,15 +196,15 @@ class Served:
     async def _sent(self, http: Request, call: AgentCall, raw: bytes) -> httpx2.Response:
         """The provider's response to a call; an unchanged request is sent with the client's exact bytes."""
         changed = call.body if call.is_rewritten else None
-        return await self._send(http, raw, changed, "accept-encoding", more=[_PLAIN])
+        return await self._send(http, raw, changed, _PLAIN)
 
     async def _send(
-        self, http: Request, content: Content, changed: bytes | None, *without: str, more: Headers
+        self, http: Request, content: Content, changed: bytes | None = None, *own: tuple[str, str]
     ) -> httpx2.Response:
         """The provider's response to a request with the client's content or, if `changed` is not None, with that
-        body."""
-        own = () if changed is None else _OF_BODY
-        headers = [*onward(http.headers.items(), *without, *own), *more]
+        body; `own` headers take the place of the client's."""
+        without = [*dict(own), *(() if changed is None else _OF_BODY)]
+        headers = [*onward(http.headers.items(), *without), *own]
         has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
         body = (content if has_body else None) if changed is None else changed
         url = self.upstream.url(_path(http), http.url.query, http.headers)
@@ -246,7 +247,7 @@ class Served:
     async def _passed(
         self, http: Request, content: Content, changed: bytes | None = None
     ) -> Response:
-        response = await self._send(http, content, changed, more=[])
+        response = await self._send(http, content, changed)
         self.meter.count("passed")
         return Relayed(response)
 
@@ -357,11 +358,6 @@ class AnswerReader:
 
     def __attrs_post_init__(self) -> None:
         self._stream = stream_of(self.format, "gateway")
-
-    @classmethod
-    def of(cls, format: Format, headers: Mapping[str, str]) -> "AnswerReader":  # noqa: A002 -- as everywhere
-        """The reader for a response with these headers."""
-        return cls(format, "event-stream" in headers.get("content-type", ""))
 
     def add(self, chunk: bytes) -> None:
         """Take the next bytes of the answer."""

@@ -15,10 +15,10 @@ from timeline import Options, Timeline, policy_named
 from timeline._arguments import checked_options
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline.gateway._admission import AdmittingStore
-from timeline.gateway._lineage import Lineage
+from timeline.gateway._lineage import Lineage, Opening
 from timeline.gateway._money import BillMeter
 from timeline.gateway._reader import StoreReader
-from timeline.gateway._rewriting import OpeningSettings, Rewriter
+from timeline.gateway._rewriting import Rewriter
 from timeline.report import Savings
 
 if TYPE_CHECKING:
@@ -115,16 +115,15 @@ class Gateway:
         if self._opened is not self.store:
             self._opened.close()
 
-    def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
-        options = cast("OpeningSettings", opening)
+    def _timeline(self, store: EventStore, name: str, opening: Opening) -> Timeline:
         policy = cast("Policy", self.policy)
-        if options.ttl_seconds is not None:  # the client asks the provider for this lifetime
-            policy = attrs.evolve(policy, ttl_seconds=options.ttl_seconds)
+        if opening.ttl_seconds is not None:  # the client asks the provider for this lifetime
+            policy = attrs.evolve(policy, ttl_seconds=opening.ttl_seconds)
         shared: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
             about = {name: value for name, value in shared.items() if name in _ABOUT_BYTES}
             shared = cast("Options", about)
-        own: Options = {**shared, "store": store, "model": options.model, "policy": policy}
+        own: Options = {**shared, "store": store, "model": opening.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window
         return Timeline.open(name, **own)

@@ -22,7 +22,7 @@ import attrs
 from blocks import AssistantThinking, BlockAppended, FoldlineError
 from blocks.formats import Thought
 from persistence import EventStore, MemoryStore
-from render import Rendered
+from render import Model, Rendered
 from timeline import Timeline
 from timeline.engine import Hides, History, HistoryReader
 from timeline.gateway._admission import AdmittingStore
@@ -47,13 +47,21 @@ def _set() -> Event:
     return event
 
 
+@attrs.frozen
+class Opening:
+    """The settings with which a request's timeline is opened."""
+
+    model: Model
+    ttl_seconds: float | None
+    """How long the client asks the provider to keep cache entries; None: as in the policy."""
+
+
 @attrs.define(kw_only=True, eq=False)
 class Conversation:
     """One timeline, and how much of its history was read."""
 
     timeline: Timeline
-    opening: object
-    """The settings with which the timeline was opened, such as the model."""
+    opening: Opening
     reader: HistoryReader
     items: list[bytes] = attrs.field(factory=list[bytes])
     """The messages read so far."""
@@ -92,7 +100,7 @@ class Lineage:
     """Finds the conversation of a request."""
 
     store: AdmittingStore
-    opener: Callable[[EventStore, str, Any], Timeline]
+    opener: Callable[[EventStore, str, Opening], Timeline]
     """Opens a timeline in a store, with this name and these settings."""
     _open: OrderedDict[str, Conversation] = attrs.field(
         factory=OrderedDict[str, Conversation], init=False
@@ -102,7 +110,7 @@ class Lineage:
     _lock: Any = attrs.field(factory=Lock, init=False)
 
     @contextmanager
-    def held(self, speaker: Speaker, body: Body, opening: object) -> Generator[Conversation]:
+    def held(self, speaker: Speaker, body: Body, opening: Opening) -> Generator[Conversation]:
         """The conversation of a request, open and locked for this request."""
         while True:
             conversation = self._conversation(speaker, body, opening)
@@ -112,7 +120,7 @@ class Lineage:
                     yield conversation
                     return
 
-    def _conversation(self, speaker: Speaker, body: Body, opening: object) -> Conversation:
+    def _conversation(self, speaker: Speaker, body: Body, opening: Opening) -> Conversation:
         name = f"{speaker.name}-{_first(body)}"
         with self._lock:
             conversation = self._open.get(name)
@@ -129,13 +137,13 @@ class Lineage:
                 self._close_old()
         return conversation
 
-    def opened(self, name: str, opening: object) -> Timeline:
+    def opened(self, name: str, opening: Opening) -> Timeline:
         """The timeline with this name and these settings, opened anew."""
         return self.opener(self.store, name, opening)
 
     @contextmanager
     def rehearsal(
-        self, conversation: Conversation, opening: object
+        self, conversation: Conversation, opening: Opening
     ) -> Generator["tuple[Lineage, Conversation]"]:
         """A copy of a conversation in memory, for a request that is not to be recorded; the caller must hold the
         conversation's lock.
@@ -152,7 +160,7 @@ class Lineage:
             timeline = copied.opened(conversation.timeline.id, opening)
             yield copied, attrs.evolve(conversation, timeline=timeline, opening=opening)
 
-    def synced(self, conversation: Conversation, history: History, opening: object) -> Timeline:
+    def synced(self, conversation: Conversation, history: History, opening: Opening) -> Timeline:
         """The timeline that agrees with a history; the caller must hold the conversation's lock."""
         if conversation.opening != opening:  # another model
             name = conversation.timeline.id

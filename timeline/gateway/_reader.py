@@ -13,6 +13,7 @@ import signal
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from hmac import compare_digest
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -295,11 +296,7 @@ class Outline:
         header = (
             f"{MARK} {self.timeline}, v{first} to v{last} of v{head}; read one with path=v57]\n"
         )
-        rows: list[tuple[int, str]] = []
-        for row in self._rows(first, last):
-            rows.append(row)
-            if len(rows) == ROWS_MAX:
-                break
+        rows = list(islice(self._rows(first, last), ROWS_MAX))
         page = room.cut("".join(text for _, text in rows), header)
         count = page.count("\n")
         end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last

@@ -18,7 +18,7 @@ from render import Group, Json, Model, Overflow, Rendered, View
 from timeline import Timeline, model_named
 from timeline.engine import History
 from timeline.gateway._admission import Visit
-from timeline.gateway._lineage import Conversation, Lineage
+from timeline.gateway._lineage import Conversation, Lineage, Opening
 from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react import measured
 
@@ -26,15 +26,6 @@ LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
 LONG_WINDOW: Final = 1_000_000
 _SECONDS: Final = {"1h": 3_600.0}
-
-
-@attrs.frozen
-class OpeningSettings:
-    """The settings with which a request's timeline is opened."""
-
-    model: Model
-    ttl_seconds: float | None
-    """How long the client asks the provider to keep cache entries; None: as in the policy."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -49,11 +40,10 @@ class ClientRequest:
     tools: list[Json]
 
     @property
-    def seconds(self) -> int | None:
-        """How long the client's cache marks ask the provider to keep entries; None: it sets no mark, or asks for the
+    def seconds(self) -> int:
+        """How long the client's cache marks ask the provider to keep entries; 0: it sets no mark, or asks for the
         default."""
-        own = _seconds(self.control)
-        return None if own is None else int(own)
+        return int(_seconds(self.control) or 0)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -192,12 +182,12 @@ class Rewriter:
     @contextmanager
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> Generator[tuple[ClientRequest, History, OpeningSettings]]:
+    ) -> Generator[tuple[ClientRequest, History, Opening]]:
         """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
         block."""
         body = Body.of(raw, api)
         control = body.control()
-        opening = OpeningSettings(_model(body, headers), _seconds(control))
+        opening = Opening(_model(body, headers), _seconds(control))
         with self.lineage.held(speaker, body, opening) as conversation:
             history = conversation.read(body)
             head: list[Json] = [{"type": "text", "text": history.system}] if history.system else []

@@ -21,14 +21,10 @@ from starlette.responses import StreamingResponse
 from blocks import MisuseError, in_words
 from timeline._serving import is_loopback
 from timeline.gateway._request import BARE, VERSION, maker_of
-from timeline.gateway.clients import HEADER
+from timeline.gateway.clients import HEADER, VENDORS
 
 log = logging.getLogger("foldline.gateway")
 
-DEFAULTS: Final[Mapping[str, str]] = {
-    "anthropic": "https://api.anthropic.com",
-    "openai": "https://api.openai.com",
-}
 _HOP: Final = frozenset(
     {
         "connection",
@@ -56,13 +52,11 @@ def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
         MisuseError: it is not a URL, or its vendor is not known.
     """
     if urls is None:
-        return DEFAULTS
-    servers = dict.fromkeys(DEFAULTS, urls) if isinstance(urls, str) else {**DEFAULTS, **urls}
+        return VENDORS
+    servers = dict.fromkeys(VENDORS, urls) if isinstance(urls, str) else {**VENDORS, **urls}
     for maker, url in servers.items():
-        if maker not in DEFAULTS:
-            raise MisuseError(
-                f"upstream: no vendor {in_words(maker)}; known: {', '.join(DEFAULTS)}"
-            )
+        if maker not in VENDORS:
+            raise MisuseError(f"upstream: no vendor {in_words(maker)}; known: {', '.join(VENDORS)}")
         if not url.startswith(("http://", "https://")):
             raise MisuseError(
                 f"upstream: {in_words(url)} is not a URL that begins with http:// or https://"
@@ -230,18 +224,14 @@ def back(headers: httpx2.Headers) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _ignore(*_: object) -> None:
-    """Do nothing."""
-
-
 class Relayed(StreamingResponse):
     """A provider's response, passed on as it arrives. If it breaks off, this response breaks off, too."""
 
     def __init__(
         self,
         response: httpx2.Response,
-        seen: Callable[[bytes], None] = _ignore,
-        over: Callable[[], None] = _ignore,
+        seen: Callable[[bytes], None] = lambda _: None,
+        over: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(_chunks(response, seen, over), status_code=response.status_code)
         self.raw_headers = back(response.headers)

@@ -17,8 +17,11 @@ from blocks.formats import obj
 TOKEN: Final = "FOLDLINE_TOKEN"  # noqa: S105 -- a name
 """The environment variable with the token for a client; on a command line, other users could read the token."""
 HEADER: Final = "x-foldline-token"
-ANTHROPIC: Final = "https://api.anthropic.com"
-OPENAI: Final = "https://api.openai.com"
+VENDORS: Final[Mapping[str, str]] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+}
+"""The vendors' own servers."""
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 Environment: TypeAlias = Mapping[str, str]
 
@@ -58,8 +61,7 @@ def own_upstreams(_: str, environment: Environment) -> Mapping[str, str]:
     some clients want at the end."""
     variables = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
     urls = {maker: environment.get(name, "").rstrip("/") for maker, name in variables.items()}
-    vendors = {"anthropic": ANTHROPIC, "openai": OPENAI}
-    return {maker: url.removesuffix("/v1") or vendors[maker] for maker, url in urls.items()}
+    return {maker: url.removesuffix("/v1") or VENDORS[maker] for maker, url in urls.items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -102,7 +104,7 @@ def _claude(link: Link, environment: Environment) -> Start:
     """Options are joined to their values by `=`; otherwise the client would read the user's prompt as a further value.
     The MCP server's tools are allowed without asking, because they only read what the user's own agents have stored."""
     own = {"ANTHROPIC_BASE_URL": link.url, **link.variables}
-    if link.upstreams["anthropic"].rstrip("/") == ANTHROPIC:
+    if link.upstreams["anthropic"].rstrip("/") == VENDORS["anthropic"]:
         own[_FIRST_PARTY] = "1"
     if link.token:
         own_headers = environment.get(_CLAUDE_HEADERS, "").strip()

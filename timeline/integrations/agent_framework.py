@@ -237,12 +237,9 @@ def _part(part: Any) -> Content:
     match part:
         case TextPart():
             return Content.from_text(part.text)
-        case ImagePart():
-            url = part.url or f"data:{part.media_type};base64,{part.data}"
-            return Content.from_uri(url, media_type=part.media_type)
         case DocumentPart(media_type="text/plain"):
             return Content.from_text(part.data)
-        case DocumentPart():
+        case ImagePart() | DocumentPart():
             url = part.url or f"data:{part.media_type};base64,{part.data}"
             return Content.from_uri(url, media_type=part.media_type)
         case _:

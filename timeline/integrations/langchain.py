@@ -280,8 +280,12 @@ def messages_of(rendered: Rendered) -> list[BaseMessage]:
 
 
 def _content(pieces: Sequence[ContentPiece]) -> Any:
-    """The content of a message; text alone if it is nothing else."""
-    blocks = [{**_block(piece.content), **piece.mark} for piece in pieces]
+    """The content of a message."""
+    return _alone([{**_block(piece.content), **piece.mark} for piece in pieces])
+
+
+def _alone(blocks: list[Any]) -> Any:
+    """The text if the blocks are nothing else."""
     is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
     return blocks[0]["text"] if is_text else blocks
 
@@ -314,11 +318,10 @@ def _results(pieces: Sequence[ContentPiece], names: Mapping[str, str]) -> Iterat
         blocks: list[Any] = [_block(part) for part in result.parts]
         if blocks and piece.mark:
             blocks[-1] = {**blocks[-1], **piece.mark}
-        is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
         kind = string(piece.raw.get("type"))
         is_own = kind in ("custom_tool_call_output", "computer_call_output")
         yield ToolMessage(
-            content=blocks[0]["text"] if is_text else blocks,
+            content=_alone(blocks),
             tool_call_id=result.call_id,
             name=names.get(result.call_id),
             status="error" if result.is_error else "success",

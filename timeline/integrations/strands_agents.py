@@ -7,10 +7,9 @@ answer is recorded with its usage when the stream ends.  The agent keeps all its
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
-
-import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
 from blocks.formats import Call, ModelText, Result, Thought, obj, objs, plain, spelled, string
@@ -80,7 +79,7 @@ class TimelineConversationManager(ConversationManager):
     def _begin(self, event: AgentInitializedEvent) -> None:
         model = event.agent.model
         event.agent.model = copy(model)
-        vars(event.agent.model)["stream"] = _TimelineModel(model, self).stream
+        vars(event.agent.model)["stream"] = partial(_stream, self, model)
 
     async def _end(self, event: AfterInvocationEvent) -> None:
         if self._conversation.after is not None:
@@ -106,32 +105,29 @@ class TimelineConversationManager(ConversationManager):
         await finished(timeline.record(answer, rendered, format=_FORMAT))
 
 
-@attrs.frozen
-class _TimelineModel:
-    """A model that is asked with the timeline's requests."""
-
-    model: Model
-    manager: TimelineConversationManager
-
-    async def stream(
-        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **more: Any
-    ) -> AsyncIterator[Any]:
-        tools = [_tool(spec) for spec in tool_specs or ()]
-        prompt = system_prompt or "\n\n".join(
-            string(block.get("text"))
-            for block in objs(plain(more.get("system_prompt_content") or []))
-        )
-        name = string(obj(plain(self.model.get_config())).get("model_id"))
-        timeline, rendered = await self.manager.rendered(name, messages, prompt, tools)
-        chunks = list[Any]()
-        async for chunk in self.model.stream(
-            messages_of(rendered), tool_specs, system_prompt, **more
-        ):
-            chunks.append(chunk)
-            yield chunk
-        if any("messageStop" in chunk for chunk in chunks):
-            answer = await _answer(chunks, is_apart=type(self.model).__module__ in _APART)
-            await self.manager.record(timeline, rendered, answer)
+async def _stream(
+    manager: TimelineConversationManager,
+    model: Model,
+    /,
+    messages: Any,
+    tool_specs: Any = None,
+    system_prompt: Any = None,
+    **more: Any,
+) -> AsyncIterator[Any]:
+    """The model's answer to the timeline's request."""
+    tools = [_tool(spec) for spec in tool_specs or ()]
+    prompt = system_prompt or "\n\n".join(
+        string(block.get("text")) for block in objs(plain(more.get("system_prompt_content") or []))
+    )
+    name = string(obj(plain(model.get_config())).get("model_id"))
+    timeline, rendered = await manager.rendered(name, messages, prompt, tools)
+    chunks = list[Any]()
+    async for chunk in model.stream(messages_of(rendered), tool_specs, system_prompt, **more):
+        chunks.append(chunk)
+        yield chunk
+    if any("messageStop" in chunk for chunk in chunks):
+        answer = await _answer(chunks, is_apart=type(model).__module__ in _APART)
+        await manager.record(timeline, rendered, answer)
 
 
 async def _answer(chunks: Sequence[Any], *, is_apart: bool) -> Json:

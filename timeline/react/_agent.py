@@ -304,13 +304,10 @@ class AsyncReactAgent(AgentSettings[OutputT]):
                 arguments = self.arguments(effect.rendered)
                 with chat_span(self, arguments) as span:
                     responses: list[Any] = []
-                    async with aclosing(self._ask(arguments, responses)) as texts:
+                    asking = self._ask(effect.rendered, arguments, responses)
+                    async with aclosing(asking) as texts:
                         async for text in texts:
                             yield await self._report(TextDelta(text))
-                    if not self.stream and (
-                        text := text_in(responses[0], effect.rendered.provider)
-                    ):
-                        yield await self._report(TextDelta(text))
                     answer.append(end_chat(span, self.timeline, responses[0]))
             case RunTools():
                 suspended: list[Suspension] = []
@@ -333,8 +330,10 @@ class AsyncReactAgent(AgentSettings[OutputT]):
             await acall(hook, argument)
         return event
 
-    async def _ask(self, arguments: Json, responses: list[Any]) -> AsyncGenerator[str, None]:
-        """The pieces of a streamed text; the response itself is put into `responses`."""
+    async def _ask(
+        self, rendered: Rendered, arguments: Json, responses: list[Any]
+    ) -> AsyncGenerator[str, None]:
+        """The text of a response, in pieces if it is streamed; the response itself is put into `responses`."""
         if self.stream:
             telling = self._api.telling()
             async for text in telling.atexts(self.client, arguments):
@@ -342,6 +341,8 @@ class AsyncReactAgent(AgentSettings[OutputT]):
             responses.append(telling.response)
         else:
             responses.append(await self._api.create(self.client, arguments))
+            if text := text_in(responses[0], rendered.provider):
+                yield text
 
     async def _run_tools(
         self, effect: RunTools

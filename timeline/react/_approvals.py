@@ -142,10 +142,12 @@ class Gate:
             fates.setdefault(self._fate(state, new=new), []).append(state)
         return fates
 
-    def is_interrupted(self, view: View, call: ToolCall) -> bool:
-        """Whether an open call may have been begun, and cannot be called again."""
-        closed = self.fates(view, new=False).get("close", ())
-        return any(state.call.id == call.id for state in closed)
+    def fate_of(self, view: View, call: ToolCall) -> Fate | None:
+        """What is to be done with this call; None: it is not open."""
+        fates = self.fates(view, new=False)
+        return next(
+            (fate for fate in fates if any(s.call.id == call.id for s in fates[fate])), None
+        )
 
     def _fate(self, state: CallState, *, new: bool) -> Fate:
         tool = self.tools.get(state.call.name)

@@ -179,18 +179,12 @@ class AgentHooks:
 
     def of(self, event: AgentEvent) -> Iterator[tuple[Hook, object]]:
         """The hooks for an event, with their argument."""
-        match event:
-            case SessionStarted():
-                hooks = self.on_session_start
-            case StepStarted():
-                hooks = self.before_step
-            case StepDone():
-                hooks = self.after_step
-            case TextDelta():
-                yield from ((hook, event.text) for hook in self.on_text)
-                return
-            case StreamLost():
-                hooks = self.on_lost
-            case _:
-                return
-        yield from ((hook, event) for hook in hooks)
+        hooks: dict[type, tuple[Hook, ...]] = {
+            SessionStarted: self.on_session_start,
+            StepStarted: self.before_step,
+            StepDone: self.after_step,
+            TextDelta: self.on_text,
+            StreamLost: self.on_lost,
+        }
+        argument = event.text if isinstance(event, TextDelta) else event
+        return ((hook, argument) for hook in hooks.get(type(event), ()))

@@ -10,8 +10,9 @@ timelines of its sub-agents, and of theirs, are closed, so that nothing is appen
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from functools import reduce
 from threading import Lock
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 from attrs.validators import optional
@@ -90,20 +91,6 @@ class Usage:
         """Tokens of all prompts and answers."""
         return self.input + self.output
 
-    @classmethod
-    def of(cls, usage: UsageRecorded | None, dollars: float) -> Self:
-        """The usage of one response."""
-        if usage is None:
-            return cls(rounds=1)
-        return cls(
-            uncached=usage.uncached,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            output=usage.output,
-            rounds=1,
-            dollars=dollars,
-        )
-
     def plus(self, other: "Usage") -> "Usage":
         """The sum of both."""
         mine, more = attrs.asdict(self), attrs.asdict(other)
@@ -131,10 +118,7 @@ class Meter:
     @property
     def usage(self) -> Usage:
         """What was used so far."""
-        total = Usage()
-        for part in tuple(self._parts):
-            total = total.plus(part)
-        return total
+        return reduce(Usage.plus, tuple(self._parts), Usage())
 
     def add(self, usage: Usage) -> None:
         """Add the usage of one response, here and above."""
@@ -143,7 +127,7 @@ class Meter:
             self.above.add(usage)
 
     def reached(self) -> LimitReached | None:
-        """The first limit of this run that is reached."""
+        """The first limit that is reached, of this run or else of the agents above."""
         usage = self.usage
         used: dict[Measure, float] = {
             "rounds": usage.rounds,
@@ -155,13 +139,7 @@ class Meter:
             limit: float | None = getattr(self.limits, name)
             if limit is not None and amount >= limit:
                 return LimitReached(name=name, limit=limit, used=amount)
-        return None
-
-    def reached_above(self) -> LimitReached | None:
-        """The first limit of the agents above that is reached."""
-        if self.above is None:
-            return None
-        return self.above.reached() or self.above.reached_above()
+        return self.above.reached() if self.above else None
 
     @property
     def is_given_up(self) -> bool:
@@ -200,4 +178,13 @@ class Meter:
 
 def priced(usage: UsageRecorded | None, model: Model, response: dict[str, Any]) -> Usage:
     """The usage of a response, with its price."""
-    return Usage.of(usage, usage_price(usage, model, response) if usage else 0.0)
+    if usage is None:
+        return Usage(rounds=1)
+    return Usage(
+        uncached=usage.uncached,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        output=usage.output,
+        rounds=1,
+        dollars=usage_price(usage, model, response),
+    )

@@ -173,8 +173,7 @@ class Loop:
         """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check()
         if self.timeline.open_calls:
-            waits = self._waits
-            yield lambda: self.timeline.close_calls(FORGONE, only=waits)
+            yield lambda: self.timeline.close_calls(FORGONE, only=self._waits)
             yield self.timeline.close_calls
         yield from self._start("startup")
         yield lambda: self.timeline.user(prompt, *parts)
@@ -197,13 +196,12 @@ class Loop:
         return self.timeline.close_calls(INTERRUPTED, only=self._is_interrupted)
 
     def _is_interrupted(self, call: ToolCall) -> bool:
-        return self.settings.gate.is_interrupted(self.timeline.view, call)
+        return self.settings.gate.fate_of(self.timeline.view, call) == "close"
 
     def _waits(self, call: ToolCall) -> bool:
         """Whether a call waits for a person."""
-        fates = self.settings.gate.fates(self.timeline.view, new=False)
-        gated = (fates.get(name, ()) for name in ("ask", "wait", "deny", "begin"))
-        return any(state.call.id == call.id for states in gated for state in states)
+        gated = ("ask", "wait", "deny", "begin")
+        return self.settings.gate.fate_of(self.timeline.view, call) in gated
 
     def _is_done(self) -> bool:
         if self.settings.result_tool is None or not self.timeline.view.groups:
@@ -235,19 +233,18 @@ class Loop:
                     raise MisuseError(confidential(f"what {tool.name} returns"))
 
     def _start(self, source: Any) -> Flow[None]:
-        view: View = self.timeline.view
-        self._boundary = view.compacted
+        self._boundary = self.timeline.view.compacted
         yield SessionStarted(source=source, version=self.timeline.version)
 
     def _rounds(self) -> Flow[Outcome[Any]]:
-        while not (stop := self._limit_stop()):
-            if stop := (yield from self._round()):
-                return self._outcome(stop)
+        stop = ""
+        while not stop:
+            stop = self._limit_stop() or (yield from self._round())
         return self._outcome(stop)
 
     def _limit_stop(self) -> str:
         """The stop `limit` if a limit is reached, here or above."""
-        self._limit = self.meter.reached() or self.meter.reached_above()
+        self._limit = self.meter.reached()
         return "limit" if self._limit else ""
 
     def _outcome(self, stop: str) -> Outcome[Any]:

@@ -8,7 +8,7 @@ async, may call its tools from anywhere. A server that has died is started or co
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from threading import Lock
@@ -222,7 +222,7 @@ class McpServer:
 
         stop = asyncio.Event()
         async with self._client() as client:
-            listed = tuple([tool async for tool in _listed(client)])
+            listed = await _listed(client)
             ready.set_result(_McpConnection(asyncio.get_running_loop(), client, stop, listed))
             await stop.wait()
 
@@ -248,16 +248,14 @@ class McpServer:
             yield client
 
 
-async def _listed(client: Any) -> AsyncIterator[Any]:
+async def _listed(client: Any) -> tuple[Any, ...]:
     """All tools of a server, page by page."""
-    cursor = None
-    while True:
-        page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            yield tool
-        cursor = page.next_cursor
-        if not cursor:
-            return
+    page = await client.list_tools()
+    tools = [*page.tools]
+    while page.next_cursor:
+        page = await client.list_tools(cursor=page.next_cursor)
+        tools += page.tools
+    return tuple(tools)
 
 
 def _reason(error: BaseException) -> str:

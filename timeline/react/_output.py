@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import DataError, ToolResult
+from blocks import DataError, ToolCall, ToolResult
 from render import Json, Place, View
 from timeline.react._schemas import Signature
 from timeline.react._tools import Tool
@@ -76,7 +76,7 @@ def fault_in(view: View) -> str:
 
 def has_tried(view: View) -> bool:
     """Whether the newest answer gave a result, valid or not."""
-    return any(True for _ in _tries(view))
+    return bool(_tries(view))
 
 
 def _tries(view: View) -> list[tuple[Json, ToolResult]]:
@@ -88,11 +88,10 @@ def _tries(view: View) -> list[tuple[Json, ToolResult]]:
     since = max((entry.version for entry in group.placed[Place.USER]), default=0)
     tries: list[tuple[Json, ToolResult]] = []
     for entry in group.placed[Place.RESPONSE]:
-        answer = answers.get(entry.pair)
-        if answer is None or answer.version < since or not entry.pair:
+        call = entry.block
+        answer = answers.get(entry.pair) if entry.pair else None
+        if not (isinstance(call, ToolCall) and call.name == FINAL_RESULT and answer):
             continue
-        if getattr(entry.block, "name", "") == FINAL_RESULT and isinstance(
-            answer.block, ToolResult
-        ):
-            tries.append((entry.block.input, answer.block))  # type: ignore[union-attr]  # a call
+        if answer.version >= since and isinstance(answer.block, ToolResult):
+            tries.append((call.input, answer.block))
     return tries

@@ -7,7 +7,7 @@ and `Annotated[..., msgspec.Meta(...)]`. pydantic is imported only for its own t
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, get_type_hints
@@ -258,7 +258,9 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
         if isinstance(each.default, _PLAIN):
             adapters[each.name].validate_python(each.default)
 
-    def faults(raw: Json, arguments: Json) -> Iterator[str]:
+    def read(raw: Json) -> Json:
+        arguments: Json = {}
+        faults: list[str] = []
         for each in parameters:
             try:
                 if each.name in raw:
@@ -266,18 +268,15 @@ def _by_pydantic(parameters: Sequence[Parameter]) -> Reader:
                     content = msgspec.json.encode(raw[each.name])
                     arguments[each.name] = adapters[each.name].validate_json(content)
                 elif each.is_required:
-                    yield f"Object missing required field `{each.name}`"
+                    faults.append(f"Object missing required field `{each.name}`")
                 elif isinstance(each.default, _PLAIN):
                     arguments[each.name] = each.default
             except ValidationError as error:
                 for fault in error.errors(include_url=False):
                     path = "".join(f".{key}" for key in (each.name, *fault["loc"]))
-                    yield f"{fault['msg']} - at `${path}`"
-
-    def read(raw: Json) -> Json:
-        arguments: Json = {}
-        if wrong := [*faults(raw, arguments)]:
-            raise ValueError("; ".join(wrong))
+                    faults.append(f"{fault['msg']} - at `${path}`")
+        if faults:
+            raise ValueError("; ".join(faults))
         return arguments
 
     shapes = {name: schema for (name, _), schema in schemas.items()}

@@ -25,7 +25,7 @@ from timeline.react._events import AgentHooks, OutputT
 from timeline.react._limits import Limits
 from timeline.react._output import output_tool
 from timeline.react._schemas import Function
-from timeline.react._tools import Caller, Tool, as_tool
+from timeline.react._tools import Caller, Tool, tool
 
 PARALLEL_MAX = 16
 """Tools of one round that run at the same time, unless the agent has another number."""
@@ -50,17 +50,19 @@ def _tools(tools: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
     return tuple(_tool(item) for item in tools)
 
 
-def _tool(tool: Any) -> Tool | Mapping[str, Any]:
-    delegated: object = getattr(tool, "as_tool", None)
+def _tool(item: Any) -> Tool | Mapping[str, Any]:
+    delegated: object = getattr(item, "as_tool", None)
     if callable(delegated):
         return cast("Tool", delegated())
-    if isinstance(tool, Tool) or callable(tool):
-        return as_tool(tool)
-    if not isinstance(tool, Mapping):
+    if isinstance(item, Tool):
+        return item
+    if callable(item):
+        return tool(item)
+    if not isinstance(item, Mapping):
         raise MisuseError(
-            f"a tool must be a Tool, a function or a definition (a dict), not {in_words(tool)}"
+            f"a tool must be a Tool, a function or a definition (a dict), not {in_words(item)}"
         )
-    return cast("Mapping[str, Any]", tool)
+    return cast("Mapping[str, Any]", item)
 
 
 @attrs.frozen(kw_only=True)

@@ -94,7 +94,7 @@ class SubAgent(AgentSettings[Any]):
             return Suspension(
                 "approval", tuple(each.within(context.call.call_id) for each in outcome.approvals)
             )
-        if outcome.stop == "limit" and (context.meter.reached() or context.meter.reached_above()):
+        if outcome.stop == "limit" and context.meter.reached():
             return Suspension("limit")
         is_done = outcome.stop == "end_turn"
         report: Any = outcome.text if outcome.output is None else outcome.output

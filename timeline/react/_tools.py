@@ -259,11 +259,6 @@ def _check_needs(owner: Tool, name: str, function: object) -> None:
         )
 
 
-def as_tool(value: Tool | Function) -> Tool:
-    """The tool itself, or a tool made from a plain function."""
-    return value if isinstance(value, Tool) else tool(value)
-
-
 def file_state(path: str | os.PathLike[str]) -> Determinism:
     """A file's content hash and the time of its last change; a ready `capture` for `tool`.
 

@@ -166,12 +166,6 @@ def message(outgoing: Outgoing) -> Json:
     }
 
 
-def error_event(error: ApiError) -> bytes:
-    """The refusal as an `error` event."""
-    body = error.body("req_in_stream")
-    return event(body, body["type"])
-
-
 def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
     """The events of a message, in the provider's order."""
     usage = message["usage"]
@@ -238,5 +232,5 @@ MESSAGES: Final = Wire(
     stream=lambda message, drafts, _: (event(e, e["type"]) for e in events(message, drafts)),
     garbage=b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n',
     error=lambda error, request_id: (error.status, error.body(request_id)),
-    error_event=error_event,
+    error_event=lambda error: event(error.body("req_in_stream"), "error"),
 )

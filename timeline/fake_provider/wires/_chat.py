@@ -29,13 +29,9 @@ _FIELDS: Final = frozenset(
 )
 """The fields of the SDK 3.54."""
 _STOPS: Final = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
-    "refusal": "stop",
 }
 _DONE: Final = b"data: [DONE]\n\n"
 
@@ -112,11 +108,6 @@ def stream(message: Json, _: Sequence[Draft], request: Json) -> Iterator[bytes]:
     yield end + (used if options.get("include_usage") else b"") + _DONE
 
 
-def error_event(error: ApiError) -> bytes:
-    """The refusal in place of a chunk."""
-    return event(refusal(error)[1])
-
-
 def _choice(delta: Json, reason: str | None) -> Json:
     return {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
 
@@ -148,5 +139,5 @@ CHAT: Final = Wire(
     stream=stream,
     garbage=b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n',
     error=refusal,
-    error_event=error_event,
+    error_event=lambda error: event(refusal(error)[1]),
 )

@@ -127,11 +127,6 @@ def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
     return status, {"error": {"code": status, "message": message, "status": word}}
 
 
-def error_event(error: ApiError) -> bytes:
-    """The refusal in place of a chunk."""
-    return event(refusal(error)[1])
-
-
 def _rest(value: Any) -> Any:
     if isinstance(value, list):
         return [_rest(item) for item in cast("list[Any]", value)]
@@ -214,5 +209,5 @@ GEMINI: Final = Wire(
     stream=stream,
     garbage=b'data: {"candidates": [{"content": {"par\n\n',
     error=refusal,
-    error_event=error_event,
+    error_event=lambda error: event(refusal(error)[1]),
 )

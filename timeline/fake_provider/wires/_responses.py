@@ -124,10 +124,9 @@ def error_event(error: ApiError) -> bytes:
 
 def output(outgoing: Outgoing, *, is_cut: bool) -> list[Json]:
     """The output items of an answer; only the last one may be incomplete."""
-    drafts, refuses = outgoing.answer.drafts, outgoing.answer.stop_reason == "refusal"
     offered = _openai.offered(outgoing.request)
-    items = [_item(draft, outgoing.new_id, offered) for draft in drafts]
-    if refuses:
+    items = [_item(draft, outgoing.new_id, offered) for draft in outgoing.answer.drafts]
+    if outgoing.answer.stop_reason == "refusal":
         refusal = {"type": "refusal", "refusal": "I can't help with that."}
         items.append(_message_item(outgoing.new_id("msg"), refusal))
     if is_cut and items and "status" in items[-1]:
@@ -135,9 +134,9 @@ def output(outgoing: Outgoing, *, is_cut: bool) -> list[Json]:
     return items
 
 
-def _message_item(id_: str, *parts: Json) -> Json:
+def _message_item(id_: str, part: Json) -> Json:
     common = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
-    return {**common, "content": list(parts)}
+    return {**common, "content": [part]}
 
 
 def _item(draft: Draft, new_id: Callable[[str], str], offered: Mapping[str, Offer]) -> Json:
@@ -195,8 +194,7 @@ def _inside(item: Json, place: Json) -> Iterator[Json]:
     match item["type"]:
         case "message":
             for number, part in enumerate(item["content"]):
-                here = {**place, "content_index": number}
-                yield from _part(part, here)
+                yield from _part(part, {**place, "content_index": number})
         case "reasoning":
             for number, part in enumerate(item["summary"]):
                 here = {**place, "summary_index": number}

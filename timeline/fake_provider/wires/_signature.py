@@ -72,22 +72,19 @@ def sign(text: str, request: Json, model: Model) -> str:
     own = [s for s in signatures if (seal := _read(s)) and seal.model == model.name]
     after = _hash(own[-1]) if own else ""
     bound = (end.before, after) if model.thinking_bound else ("", "")
-    return _encoded(_Seal(model.name, _hash(text), *bound))
+    return sealed(text, model, *bound)
 
 
-def sealed(text: str, model: Model) -> str:
-    """The signature of thinking that is not bound to a conversation."""
-    return _encoded(_Seal(model.name, _hash(text), "", ""))
+def sealed(text: str, model: Model, before: str = "", after: str = "") -> str:
+    """The signature of thinking; without hashes of what was before, it is not bound to a conversation."""
+    seal = _Seal(model.name, _hash(text), before, after).sealed()
+    return b64encode(msgspec.json.encode(seal)).decode()
 
 
 def is_signed(signature: str, text: str) -> bool:
     """Whether this is a valid signature of this thinking."""
     seal = _read(signature)
     return seal is not None and seal.text == _hash(text)
-
-
-def _encoded(seal: _Seal) -> str:
-    return b64encode(msgspec.json.encode(seal.sealed())).decode()
 
 
 def check_thinking(request: Json, model: Model) -> str | None:

@@ -38,15 +38,8 @@ class Outgoing:
     new_id: Callable[[str], str]
 
 
-def whole_body(body: Json, place: Mapping[str, str], headers: Mapping[str, str]) -> Json:
-    """A request that is the body alone."""
-    del place, headers
-    return body
-
-
-def prompt_overflow(tokens: int, request: Json, model: Model) -> ApiError | None:
+def prompt_overflow(tokens: int, _: Json, model: Model) -> ApiError | None:
     """The error for a prompt that does not fit, where the room for output is not reserved."""
-    del request
     return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
 
@@ -65,7 +58,9 @@ class Wire:
 
     key_error: Callable[[Mapping[str, str]], ApiError | None]
     """The error for missing headers. Some key is required; its value does not matter."""
-    request_of: Callable[[Json, Mapping[str, str], Mapping[str, str]], Json | ApiError] = whole_body
+    request_of: Callable[[Json, Mapping[str, str], Mapping[str, str]], Json | ApiError] = (
+        lambda body, _path, _headers: body
+    )
     """The request from its body, the fields of its path, and its headers; or the error."""
     shape_error: Callable[[Json, Purpose], ApiError | None]
     """The error for missing or unknown fields."""
