@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from hashlib import sha256
 from os import PathLike
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -510,10 +511,11 @@ def operations_of(
     name: TimelineId, store: EventStore, settings: TimelineSettings, options: Options
 ) -> Operations:
     """The operations of a timeline that is not loaded yet."""
-    clock = options.get("clock", time.time)
+    clock, place = options.get("clock", time.time), options.get("artifacts", "")
     artifact_service = ArtifactService(
         timeline=name,
-        opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
+        opener=opener_of(store, place, options.get("keys"), clock),
+        is_own=place != "" and isinstance(place, Path | str),
         requester=options.get("requester"),
         probe=options.get("probe"),
         clock=clock,

@@ -23,6 +23,7 @@ from blocks import (
     RequestRendered,
     TextPart,
     TimelineForked,
+    TimelineId,
     ToolCall,
     ToolResult,
     UnknownPathError,
@@ -30,7 +31,7 @@ from blocks import (
     UsageRecorded,
     VersionConflictError,
 )
-from persistence import MemoryStore
+from persistence import ArtifactDescription, ArtifactStore, MemoryStore, open_artifacts
 from render.stages._budget import is_cold
 from tests import _builders as make
 from tests._builders import (
@@ -499,6 +500,23 @@ def test_a_file_that_open_made_is_closed_and_a_store_that_was_given_is_not(tmp_p
         timeline.user("hi")
     with open_timeline(store=str(tmp_path / "log.duckdb")) as again:
         assert kinds(again) == ["TurnHeader", "UserPrompt"]
+
+
+def test_a_folder_of_artifacts_that_open_made_is_closed_and_a_store_of_them_that_was_given_is_not(
+    tmp_path: Path,
+) -> None:
+    def put(artifacts: ArtifactStore | None) -> None:
+        assert artifacts
+        artifacts.put(b"x", ArtifactDescription(timeline=TimelineId("t")))
+
+    with open_timeline(artifacts=tmp_path / "made") as timeline:
+        put(timeline.artifacts)
+    with pytest.raises(ClosedError):
+        put(timeline.artifacts)
+    with open_artifacts(tmp_path / "given") as artifacts:
+        with open_timeline(artifacts=artifacts) as timeline:
+            put(timeline.artifacts)
+        put(artifacts)
 
 
 # Two at once.

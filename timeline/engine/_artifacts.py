@@ -85,6 +85,8 @@ class ArtifactService:
 
     timeline: TimelineId
     opener: Callable[[], ArtifactStore] | None = None
+    is_own: bool = False
+    """Whether the store is closed with the timeline; False: it is the caller's, or closed with the log."""
     requester: Requester | None = None
     """The requester on whose behalf artifacts are stored and read; None: one with the timeline's name."""
     probe: Probe | None = None
@@ -121,6 +123,11 @@ class ArtifactService:
         if who.id == self.timeline and not who.tenant:
             return ""
         return json.dumps([who.tenant, who.id, *sorted(who.permissions)])
+
+    def close(self) -> None:
+        """Release what was opened here. Idempotent."""
+        if self.is_own and self._store is not None:
+            self._store.close()
 
     def expires_at(self) -> float:
         """The time at which an artifact that is stored now expires; 0: never."""

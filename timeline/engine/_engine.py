@@ -610,6 +610,7 @@ class Engine:
                 yield from self.current(self.flush())
         finally:
             self.closed = True
+            self.artifact_service.close()
             for signal in tuple(self.followers):
                 signal.say()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 import attrs
 
 from blocks import MisuseError
-from persistence import EventStore, open_store
+from persistence import EventStore, Requester, open_store
 from render import Policy
 from timeline import Options, Timeline, policy_named
 from timeline._arguments import checked_options
@@ -17,7 +17,7 @@ from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage, Opening
 from timeline.gateway._money import BillMeter
-from timeline.gateway._reader import StoreReader
+from timeline.gateway._reader import READER, StoreReader
 from timeline.gateway._rewriting import Rewriter
 from timeline.report import Savings
 
@@ -32,6 +32,9 @@ class Gateway:
 
     Everything is stored, one timeline per conversation.  Requests that cannot be rendered are forwarded unchanged,
     and so is every request if the gateway itself fails, unless `fail_closed` is set.
+
+    Raises:
+        MisuseError: there is no such policy or option, its value is not valid, or `options` has one of the gateway's own.
     """
 
     store: EventStore | Path | str
@@ -48,7 +51,7 @@ class Gateway:
     """The token that clients must send; None: no token is required."""
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
-    """Further options for `Timeline.open`."""
+    """Further options for `Timeline.open`; none of those that the gateway has itself. A request names its own model."""
     _meter: BillMeter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
     _admitting: AdmittingStore = attrs.field(init=False)
@@ -57,6 +60,8 @@ class Gateway:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.policy, str):
             self.policy = policy_named(self.policy)
+        if own := [name for name in _OF_GATEWAY if name in self.options]:
+            raise MisuseError(f"options: not {' or '.join(own)}; {_INSTEAD}")
         checked_options({**self.options, "window": self.window})
         store = self.store
         self._opened = open_store(store) if isinstance(store, str | Path) else store
@@ -100,10 +105,12 @@ class Gateway:
             return ()
         from timeline.gateway._reader import mcp_route
 
-        options: Options = {"policy": self.policy}
+        options: Options = {**_among(self.options, _ABOUT_READING), "policy": self.policy}
         if self.window is not None:
             options["window"] = self.window
-        return (mcp_route(StoreReader(store=self._opened, options=options), self.token),)
+        requester = self.options.get("requester") or Requester(READER)
+        reader = StoreReader(store=self._opened, requester=requester, options=options)
+        return (mcp_route(reader, self.token),)
 
     def savings(self) -> Savings:
         """The savings so far."""
@@ -121,16 +128,26 @@ class Gateway:
             policy = attrs.evolve(policy, ttl_seconds=opening.ttl_seconds)
         shared: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
-            about = {name: value for name, value in shared.items() if name in _ABOUT_BYTES}
-            shared = cast("Options", about)
+            shared = _among(shared, _ABOUT_BYTES)
         own: Options = {**shared, "store": store, "model": opening.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window
         return Timeline.open(name, **own)
 
 
+_OF_GATEWAY: Final = ("store", "model", "policy", "window", "clock")
+_INSTEAD: Final = (
+    "store, policy, window and clock are arguments of Gateway; the model is named by the request"
+)
 _ABOUT_BYTES: Final = ("clock", "counter", "keep_thinking")
 """Options of a timeline that decide what its requests are, and have no effect outside of it."""
+_ABOUT_READING: Final = ("counter", "artifacts")
+"""Options that say where content is, and how much of it an answer may have. The keys are not among them: what is confidential
+is not given out."""
+
+
+def _among(options: Options, names: Sequence[str]) -> Options:
+    return cast("Options", {name: value for name, value in options.items() if name in names})
 
 
 @attrs.define

@@ -34,7 +34,6 @@ from blocks import (
     text_of,
 )
 from persistence import (
-    ArtifactStore,
     EventStore,
     Hit,
     Requester,
@@ -66,11 +65,10 @@ class StoreReader:
     """Reads a store on behalf of a requester."""
 
     store: EventStore
-    artifacts: ArtifactStore | None = None
-    """The artifact store; None: the one beside the log."""
     requester: Requester = attrs.field(factory=lambda: Requester(READER))
     options: Options = attrs.field(factory=Options)
-    """Options as for `Timeline.open`; model, window and policy decide how long an answer may be."""
+    """Options as for `Timeline.open`; model, window and policy decide how long an answer may be, and `artifacts` says where
+    large contents are, if not beside the log."""
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools that a model may call."""
@@ -122,15 +120,13 @@ class StoreReader:
             artifact_id: As it is written where the content was: art- and 32 digits.
             start: Byte to begin with, as a former answer told.
         """
-        artifacts = self.artifacts
-        if artifacts is None and self.store.keeps_artifacts:
-            artifacts = self.store.artifacts()
-        if artifacts is None:
-            return refused(NO_ARTIFACTS)
-        about = artifacts.describe(artifact_id.strip(), self.requester)
-        with self._opened(TimelineId(about.timeline or READER)) as opened:
-            _, read = reading_tools(opened, artifacts, self.requester)
-            reply: ToolReply = read(artifact_id=about.id, start=start)
+        with self._opened(TimelineId(READER)) as any_one:
+            if (artifacts := any_one.artifacts) is None:
+                return refused(NO_ARTIFACTS)
+            about = artifacts.describe(artifact_id.strip(), self.requester)
+            with self._opened(TimelineId(about.timeline or READER)) as opened:
+                _, read = reading_tools(opened, artifacts, self.requester)
+                reply: ToolReply = read(artifact_id=about.id, start=start)
         return reply
 
     def search(self, query: str, timeline: str = "", start: int = 0, lines: int = 0) -> ToolReply:

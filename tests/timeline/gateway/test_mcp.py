@@ -4,15 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from persistence import DuckDBStore
+from blocks import MisuseError, TimelineId
+from persistence import (
+    ArtifactDescription,
+    DuckDBStore,
+    MemoryStore,
+    Requester,
+    open_artifacts,
+)
 from tests import _http
-from timeline import Timeline
+from timeline import Options, Timeline
 from timeline.gateway import Gateway, GatewayServer
 from timeline.gateway._reader import PATH
 from timeline.gateway.clients import HEADER
@@ -83,3 +91,28 @@ def test_who_does_not_know_the_token_or_comes_by_another_name_is_refused(tmp_pat
         assert status(server.url) == 200
         assert status(server.url, host="evil.example") in {403, 421}
         assert status(server.url, "DELETE") == 405, "it does not go on to the provider"
+
+
+def test_agents_read_artifacts_where_the_gateway_keeps_them(tmp_path: Path) -> None:
+    """In a folder of their own, and of the tenant for which they are kept."""
+    folder, ours = tmp_path / "apart", Requester("agents", tenant="ours")
+    with open_artifacts(folder) as artifacts:
+        about = ArtifactDescription(timeline=TimelineId("t"), tenant="ours")
+        artifact = artifacts.put(FACT.encode(), about)
+
+    async def read(url: str) -> str:
+        async with session(url) as agent:
+            return await said(agent, "read_artifact", {"artifact_id": artifact})
+
+    for requester, is_told in ((ours, True), (Requester("agents", tenant="theirs"), False)):
+        options: Options = {"artifacts": folder, "requester": requester}
+        gateway = Gateway(store=MemoryStore(), upstream=NOWHERE, options=options)
+        with GatewayServer(gateway=gateway) as server:
+            assert (FACT in asyncio.run(read(server.url))) is is_told
+
+
+@pytest.mark.parametrize("name", ["store", "model", "policy", "window", "clock"])
+def test_what_the_gateway_has_itself_is_no_option_of_its_timelines(name: str) -> None:
+    """A window among the options would hold for the requests, and neither for answers nor for what is only counted."""
+    with pytest.raises(MisuseError, match=f"options: not {name}; .*{name}"):
+        Gateway(store=MemoryStore(), options=cast("Options", {name: 60_000}))
