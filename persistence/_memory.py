@@ -28,18 +28,16 @@ from persistence._log import (
     StoredEvent,
     TimelineInfo,
     Watchers,
-    checked_bytes,
     checked_events,
     checked_fork,
     checked_fork_window,
     checked_marks,
-    checked_page,
     checked_rewrite,
     checked_trim,
     timeline_infos,
     unused_archives,
 )
-from persistence._store import EventStore, StoreLocation, StoreReport
+from persistence._store import RepeatableStore, StoreLocation, StoreReport
 
 if TYPE_CHECKING:
     from persistence.artifacts import ArtifactStore, KeyRing, MemoryBackend
@@ -72,7 +70,7 @@ class MemoryLog:
 
 
 @attrs.define(eq=False)
-class MemoryStore(EventStore):
+class MemoryStore(RepeatableStore):
     """A store in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised; it raises
     the errors of `EventStore`."""
 
@@ -87,38 +85,20 @@ class MemoryStore(EventStore):
     _closed: bool = attrs.field(default=False, init=False)
     _backend: "MemoryBackend | None" = attrs.field(default=None, init=False, repr=False)
 
-    def append(
-        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
-    ) -> int:
-        stored = checked_events(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._page
-        )
-
-    def append_bytes(
-        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
-    ) -> int:
-        stored = checked_bytes(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._page
-        )
-
-    def _append(
-        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
-    ) -> int:
-        last = expected_version + len(stored)
+    def _append(self, timeline: TimelineId, stored: Sequence[StoredEvent], expected: int) -> int:
+        last = expected + len(stored)
         with self._lock:
-            log = self._log(timeline_id)
+            log = self._log(timeline)
             version = log.head.version
-            if version == expected_version:
+            if version == expected:
                 head = log.head.after(stored)
-                checked_marks(timeline_id, head, log.rest)
-                self._logs[timeline_id] = log.extended(stored, head)
+                checked_marks(timeline, head, log.rest)
+                self._logs[timeline] = log.extended(stored, head)
             else:
-                there = log.since(expected_version, last)
+                there = log.since(expected, last)
                 if [event.id for event in there] != [event.id for event in stored]:
-                    raise VersionConflictError(expected=expected_version, found=version)
-        self._watchers.grown(timeline_id)
+                    raise VersionConflictError(expected=expected, found=version)
+        self._watchers.grown(timeline)
         return last
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
@@ -131,15 +111,9 @@ class MemoryStore(EventStore):
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        return decoded(self._page(timeline_id, after, limit))
+        return decoded(self.read_bytes(timeline_id, after=after, limit=limit))
 
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        return self._page(timeline_id, after, limit)
-
-    def _page(self, timeline_id: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
-        checked_page(after, limit)
+    def _bytes(self, timeline_id: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._lock:
             log = self._log(timeline_id)
             return read_log(log, timeline_id, after, min(after + limit, log.head.version))

@@ -15,7 +15,6 @@ from weakref import finalize
 import attrs
 
 from blocks import (
-    ClosedError,
     DamagedStoreError,
     Event,
     ForgottenError,
@@ -94,7 +93,7 @@ class DuckDBStore(RelationalStore):
     """
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
-        self.path = database_path(path)
+        self.path = self._place = database_path(path)
         self._pid = os.getpid()
         self._closed = False
         self._artifacts: DuckDBBackend | None = None
@@ -323,13 +322,7 @@ class DuckDBStore(RelationalStore):
         self._watchers.closed()
 
     def _refuse_if_not_ours(self) -> None:
-        if os.getpid() != self._pid:
-            raise ClosedError(
-                f"{self.path} was opened by process {self._pid} and this is a child forked from"
-                " it; open stores after the fork, each file in only one process"
-            )
-        if self._closed:
-            raise ClosedError(f"{self.path} is closed; open the store again")
+        super()._refuse_if_not_ours()
         if self._writer.is_suspect:
             with self._group.alone_at_once() as is_alone:
                 if is_alone:

@@ -37,12 +37,11 @@ from persistence._log import (
     TimelineInfo,
     Watchers,
     chain_at,
-    checked_bytes,
     checked_events,
     checked_page,
     is_sound,
 )
-from persistence._store import EventStore, Skim, StoreReport
+from persistence._store import RepeatableStore, Skim, StoreReport
 from persistence.sql import _rows
 from persistence.sql._database import (
     Answer,
@@ -78,44 +77,30 @@ if TYPE_CHECKING:
     from persistence.artifacts._sql import SQLBackend
 
 
-class RelationalStore(EventStore):
+class RelationalStore(RepeatableStore):
     """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
     can_remove = keeps_artifacts = True
     _watchers: Watchers
-    _attempts: Attempts
+    _place: object
+    """What is open: the file, or the name of the database."""
+    _pid: int
+    _closed: bool
 
-    def append(
-        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
-    ) -> int:
-        stored = checked_events(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._bytes
-        )
-
-    def append_bytes(
-        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
-    ) -> int:
-        stored = checked_bytes(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._bytes
-        )
-
-    @abstractmethod
-    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
-        """Append these events, as `append` says."""
+    def _refuse_if_not_ours(self) -> None:
+        if os.getpid() != self._pid:
+            raise ClosedError(
+                f"{self._place} was opened by process {self._pid} and this is a child forked from it; open stores"
+                " after the fork, a DuckDB file in one process only"
+            )
+        if self._closed:
+            raise ClosedError(f"{self._place} is closed; open the store again")
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
         checked_page(after, limit)
         return _rows.events_of(timeline_id, self._page(timeline_id, after, limit))
-
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
-        return self._bytes(timeline_id, after, limit)
 
     def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
         rows = self._page(timeline, after, limit)
@@ -193,7 +178,7 @@ class SQLStore(RelationalStore):
     def __init__(
         self, database: Database, patience: Patience, watchers: Watchers | None = None
     ) -> None:
-        self._database = database
+        self._database, self._place = database, database.name
         self._patience = patience
         self._pid = os.getpid()
         self._closed = False
@@ -415,15 +400,6 @@ class SQLStore(RelationalStore):
         self._dropped.detach()
         self._watchers.closed()
         self._database.close()
-
-    def _refuse_if_not_ours(self) -> None:
-        if os.getpid() != self._pid:
-            raise ClosedError(
-                f"{self._database.name} was opened by process {self._pid} and this is a child forked"
-                " from it; open stores after the fork, one in each process"
-            )
-        if self._closed:
-            raise ClosedError(f"{self._database.name} is closed; open the store again")
 
 
 def _release(database: Database, watchers: Watchers, pid: int) -> None:

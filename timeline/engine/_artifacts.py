@@ -262,14 +262,10 @@ def opener_of(
     if place == "":
         return partial(store.artifacts, keys=keys, clock=clock) if store.keeps_artifacts else None
     if isinstance(place, Path | str):
-        return partial(_opened, place, keys, clock)
+        from persistence import open_artifacts
+
+        return partial(open_artifacts, place, keys=keys, clock=clock)
     return lambda: place
-
-
-def _opened(place: Path | str, keys: KeyRing | None, clock: Callable[[], float]) -> ArtifactStore:
-    from persistence import open_artifacts
-
-    return open_artifacts(place, keys=keys, clock=clock)
 
 
 # Confidential results.

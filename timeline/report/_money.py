@@ -57,8 +57,8 @@ class Money:
     ) -> "Money":
         """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
         of = {"recorded": recorded, "reported": reported, "simulated": simulated}
-        sources = ((source, _priced(usages, model)) for source, usages in of.items())
-        source, priced = next((each for each in sources if each[1]), ("simulated", []))
+        sources = [(source, _priced(usages, model)) for source, usages in of.items()]
+        source, priced = next((each for each in sources if each[1]), sources[-1])
         return cls(
             source=source,
             numbers=[number for number, _, _ in priced],
