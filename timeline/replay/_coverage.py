@@ -110,7 +110,7 @@ class Lives:
             case RangeCompacted():
                 before, between = self.carried, range(event.start, event.cut)
                 self.folds.append((version, event))
-                self._settle(version, sorted({*before, *self.blocks.keys() & between}))
+                self._settle(version, sorted(self.blocks.keys() & {*before, *between}))
             case RangeExpanded():
                 self.folds = [each for each in self.folds if each[0] != event.compaction]
                 self._settle(version, self.blocks)

@@ -272,8 +272,8 @@ class Collector:
         kinds, kind = distinct(tag_of(row.block) for row in self.blocks)
         turns, turn = distinct(str(row.block.turn) for row in self.blocks)
         index = {row.version: at for at, row in enumerate(self.blocks)}
-        states = list(dict.fromkeys([VISIBLE, *(c.state for c in self.lives.changes)]))
-        changes = [change for change in self.lives.changes if change.block in index]
+        changes = self.lives.changes
+        states = list(dict.fromkeys([VISIBLE, *(change.state for change in changes)]))
         money = self.money()
         pieces = [money.piece(each) for each in self._pieces(tokens)]
         times = [call.at for call in self.calls]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -246,7 +247,13 @@ def test_a_log_in_any_order_makes_a_page(cut: int) -> None:
     log.append((log[-1][0] + 1 if log else 1, OpaqueEvent("Later", {"id": "z", "at": "?"})))
     prompting = Prompting(settings=done.timeline.timeline.settings)
     page = Page.of(report_html("x", [reported_log(log, prompting, FACTS, hidden=False)]))
-    assert page.json("overview-0")["version"] == log[-1][0]
+    overview, contents = page.json("overview-0"), page.json("contents-0")
+    assert overview["version"] == log[-1][0]
+    events = dict(log)
+    assert contents["changes"] == len(overview["changes"]["event"])
+    for change, (replacement, _) in contents["stands"].items():
+        told = msgspec.to_builtins(events[overview["changes"]["event"][int(change)]])
+        assert replacement in str(told)
 
 
 _KEPT: dict[str, Any] = {}
