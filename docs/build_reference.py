@@ -307,7 +307,8 @@ def described(public: Public) -> Iterator[str]:
     if isinstance(node, Function):
         yield code(signature(node, public.name))
     elif isinstance(node, ast.ClassDef):
-        bases = ", ".join(found for base in node.bases if (found := ast.unparse(base)) != "Shell")
+        named = map(ast.unparse, node.bases)
+        bases = ", ".join(base for base in named if base not in ("Shell", "Repeatable"))
         yield code(f"class {node.name}({bases})" if bases else f"class {node.name}")
     else:
         yield code(shortened(ast.unparse(node)))

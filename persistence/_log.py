@@ -17,6 +17,7 @@ A log loses only its oldest events, and never one that its window needs.  The ma
 stay, so the version, the window and the time at which a timeline began stay the same.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -734,3 +735,39 @@ def _is_there(
             if len(there) == len(due):
                 break
     return there == due
+
+
+class Repeatable(ABC):
+    """What makes a store one in which an append whose caller did not learn the outcome can be repeated, at any version."""
+
+    _attempts: Attempts
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        stored = checked_events(timeline_id, events, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._bytes
+        )
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        stored = checked_bytes(timeline_id, events, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._bytes
+        )
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        checked_page(after, limit)
+        return self._bytes(timeline_id, after, limit)
+
+    @abstractmethod
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
+        """Append these events, as `append` says."""
+
+    @abstractmethod
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        """What `read_bytes` returns, of a valid page."""

@@ -24,6 +24,7 @@ from persistence._log import (
     Attempts,
     Head,
     Removed,
+    Repeatable,
     Rest,
     StoredEvent,
     TimelineInfo,
@@ -37,7 +38,7 @@ from persistence._log import (
     timeline_infos,
     unused_archives,
 )
-from persistence._store import RepeatableStore, StoreLocation, StoreReport
+from persistence._store import EventStore, StoreLocation, StoreReport
 
 if TYPE_CHECKING:
     from persistence.artifacts import ArtifactStore, KeyRing, MemoryBackend
@@ -70,7 +71,7 @@ class MemoryLog:
 
 
 @attrs.define(eq=False)
-class MemoryStore(RepeatableStore):
+class MemoryStore(Repeatable, EventStore):
     """A store in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised; it raises
     the errors of `EventStore`."""
 
@@ -113,10 +114,10 @@ class MemoryStore(RepeatableStore):
     ) -> Sequence[Recorded]:
         return decoded(self.read_bytes(timeline_id, after=after, limit=limit))
 
-    def _bytes(self, timeline_id: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._lock:
-            log = self._log(timeline_id)
-            return read_log(log, timeline_id, after, min(after + limit, log.head.version))
+            log = self._log(timeline)
+            return read_log(log, timeline, after, min(after + limit, log.head.version))
 
     def head(self, timeline_id: TimelineId) -> int:
         with self._lock:

@@ -32,15 +32,12 @@ from blocks import (
     window_of,
 )
 from persistence._log import (
-    Attempts,
     Head,
     Removed,
     Rest,
-    StoredEvent,
     TimelineInfo,
     chain_start,
     chain_step,
-    checked_bytes,
     checked_events,
     checked_fork,
     checked_fork_window,
@@ -402,42 +399,6 @@ class EventStore(ABC):
 
 
 CANNOT_REMOVE: Final = "this store cannot remove events"
-
-
-class RepeatableStore(EventStore):
-    """A store in which an append whose caller did not learn the outcome can be repeated, at any version."""
-
-    _attempts: Attempts
-
-    def append(
-        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
-    ) -> int:
-        stored = checked_events(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._bytes
-        )
-
-    def append_bytes(
-        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
-    ) -> int:
-        stored = checked_bytes(timeline_id, events, expected_version)
-        return self._attempts.settled(
-            timeline_id, stored, expected_version, self._append, self._bytes
-        )
-
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
-        return self._bytes(timeline_id, after, limit)
-
-    @abstractmethod
-    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
-        """Append these events, as `append` says."""
-
-    @abstractmethod
-    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        """What `read_bytes` returns, of a valid page."""
 
 
 def _paged(

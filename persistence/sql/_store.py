@@ -32,6 +32,7 @@ from blocks import (
 from persistence._log import (
     Attempts,
     Removed,
+    Repeatable,
     Rest,
     StoredEvent,
     TimelineInfo,
@@ -41,7 +42,7 @@ from persistence._log import (
     checked_page,
     is_sound,
 )
-from persistence._store import RepeatableStore, Skim, StoreReport
+from persistence._store import EventStore, Skim, StoreReport
 from persistence.sql import _rows
 from persistence.sql._database import (
     Answer,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from persistence.artifacts._sql import SQLBackend
 
 
-class RelationalStore(RepeatableStore):
+class RelationalStore(Repeatable, EventStore):
     """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
     can_remove = keeps_artifacts = True

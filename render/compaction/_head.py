@@ -640,7 +640,8 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     count, sizes = context.counter.count, account(view, context)
     carried = sum(count(c.clipped or text_of(c.block)) + LABEL_TOKENS for c in fold.carried)
-    rest = context.prefix.tokens + fold.tail_tokens + carried + written
+    lasting = context.prefix.tokens + carried + written
+    rest = lasting + fold.tail_tokens
     target, due = (  # in tokens as they are counted here
         (tokens - sizes.prefix) / sizes.ratio
         for tokens in (target_of(context), threshold_of(context))
@@ -648,7 +649,7 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = count(format_summary(view.compaction.event.summary)) if view.compaction else 0
     new = sizes.estimated - rest - before
     report = PageRoom.of(context.policy, context.capacity).report
-    left = max(target - rest, LEAST_SHARE * min(report, due - rest))
+    left = max(target - rest, LEAST_SHARE * min(report, due - lasting))
     most = max(int(min(left, before + FOLDED_SHARE * new)), PAGE_TOKENS_MIN)
     report_most = max(min(int(before + REPORT_SHARE * new), most), PAGE_TOKENS_MIN)
     entries = max(new + fold.tail_tokens, 1)

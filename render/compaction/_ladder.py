@@ -580,8 +580,7 @@ def gains_enough(draft: CompactionDraft, tokens_after: int, context: Context) ->
 def restore_draft(draft: CompactionDraft, view: View, context: Context) -> CompactionTrial | None:
     """A stored draft, ready to be applied; None if it does not match this view.
 
-    The range is chosen after the proposals before it have been applied, because its digest depends on
-    them.
+    The range is chosen after the proposals before it have been applied, because its digest depends on them.
     """
     there = {entry.block.id for entry in view.entries}
     folds = [proposal for proposal in draft.proposals if proposal.action == "summarize"]

@@ -33,7 +33,7 @@ applied:
                cut splits a turn.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from math import sqrt
@@ -71,7 +71,7 @@ from blocks import (
 )
 from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
-from render.stages._budget import fitting_of, target_of, total_tokens
+from render.stages._budget import account, fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
 from render.view._fold import commit, decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
@@ -568,33 +568,38 @@ def tried_out(view: View, fold: FoldRange, context: Context, squeeze: float = 1.
 
 
 def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
-    """The fold that keeps most and still leaves a request within its budget; None when there is nothing to
-    fold.
+    """The fold that keeps most and still leaves a request within its budget; None when there is nothing to fold.
 
-    The shares of the tail, and then of everything else, are reduced until the request fits with the
-    extractive summary. If none fits, the smallest fold.
+    The shares of the tail, and then of everything else, are reduced until the request fits with the extractive summary.
     """
-    fitted: FittedRange | None = None
-    for fold, within, squeeze in _ranges(view, context, trigger):
-        fitted = tried_out(view, fold, within, squeeze)
-        if fitted.fits:
-            break
-    return fitted
+    return _fitting(tried_out(view, *each) for each in _ranges(view, context, trigger))
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
-    """The fold of everything before this version, with shares reduced until the request fits; None if the
-    cut is not legal."""
-    fitted: FittedRange | None = None
-    for squeeze in dict.fromkeys(squeeze for _, squeeze in SHARES):
-        within = squeezed(context, squeeze)
-        fold = range_before(view, within, trigger, cut)
-        if fold is None:
-            return None
-        fitted = tried_out(view, fold, within, squeeze)
-        if fitted.fits:
-            break
-    return fitted
+    """The fold of everything before this version, with shares reduced until the request fits; None if the cut is not legal."""
+    return _fitting(
+        tried_out(view, fold, within, squeeze)
+        for squeeze in dict.fromkeys(squeeze for _, squeeze in SHARES)
+        if (fold := range_before(view, within := squeezed(context, squeeze), trigger, cut))
+    )
+
+
+def _fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
+    """The first that fits. If none does, the last; but the first where what the user says now is longer than the limit:
+    a smaller page does not help, and what it lacks is lost to all later ones."""
+    first = last = None
+    for last in tries:
+        if last.fits:
+            return last
+        first = first or last
+    return first if last and _is_said_too_long(last) else last
+
+
+def _is_said_too_long(fitted: FittedRange) -> bool:
+    context, sizes = fitted.context, account(fitted.after, fitted.context)
+    texts = (text_of(entry.block) for entry in fitted.range.tail if is_user_text(entry))
+    tokens = sum(map(context.counter.count, texts))
+    return tokens + context.prefix.tokens > (context.limit - sizes.prefix) / sizes.ratio
 
 
 def _ranges(

@@ -52,6 +52,8 @@ class Gateway:
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
     """Further options for `Timeline.open`; none of those that the gateway has itself. A request names its own model."""
+    _shared: Options = attrs.field(init=False)
+    """Those of all timelines."""
     _meter: BillMeter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
     _admitting: AdmittingStore = attrs.field(init=False)
@@ -60,9 +62,12 @@ class Gateway:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.policy, str):
             self.policy = policy_named(self.policy)
-        if own := [name for name in _OF_GATEWAY if name in self.options]:
-            raise MisuseError(f"options: not {' or '.join(own)}; {_INSTEAD}")
-        checked_options({**self.options, "window": self.window})
+        if wrong := [name for name in _OF_GATEWAY if name in self.options]:
+            raise MisuseError(
+                f"options: not {' or '.join(wrong)}; a model is the request's, the rest are arguments of Gateway"
+            )
+        own = {"policy": self.policy, "window": self.window, "clock": self.clock}
+        self._shared = cast("Options", checked_options({**self.options, **own}))
         store = self.store
         self._opened = open_store(store) if isinstance(store, str | Path) else store
         reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
@@ -105,10 +110,8 @@ class Gateway:
             return ()
         from timeline.gateway._reader import mcp_route
 
-        options: Options = {**_among(self.options, _ABOUT_READING), "policy": self.policy}
-        if self.window is not None:
-            options["window"] = self.window
-        requester = self.options.get("requester") or Requester(READER)
+        requester = self._shared.get("requester", Requester(READER))
+        options = _among(self._shared, _ABOUT_READING)
         reader = StoreReader(store=self._opened, requester=requester, options=options)
         return (mcp_route(reader, self.token),)
 
@@ -123,25 +126,19 @@ class Gateway:
             self._opened.close()
 
     def _timeline(self, store: EventStore, name: str, opening: Opening) -> Timeline:
-        policy = cast("Policy", self.policy)
+        is_copy = store is not self._admitting  # nothing outside of a copy may be asked or told
+        shared = _among(self._shared, _ABOUT_BYTES) if is_copy else self._shared
+        own: Options = {**shared, "store": store, "model": opening.model}
         if opening.ttl_seconds is not None:  # the client asks the provider for this lifetime
-            policy = attrs.evolve(policy, ttl_seconds=opening.ttl_seconds)
-        shared: Options = {**self.options, "clock": self.clock}
-        if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
-            shared = _among(shared, _ABOUT_BYTES)
-        own: Options = {**shared, "store": store, "model": opening.model, "policy": policy}
-        if self.window is not None:
-            own["window"] = self.window
+            policy = cast("Policy", self.policy)
+            own["policy"] = attrs.evolve(policy, ttl_seconds=opening.ttl_seconds)
         return Timeline.open(name, **own)
 
 
 _OF_GATEWAY: Final = ("store", "model", "policy", "window", "clock")
-_INSTEAD: Final = (
-    "store, policy, window and clock are arguments of Gateway; the model is named by the request"
-)
-_ABOUT_BYTES: Final = ("clock", "counter", "keep_thinking")
+_ABOUT_BYTES: Final = ("policy", "window", "clock", "counter", "keep_thinking")
 """Options of a timeline that decide what its requests are, and have no effect outside of it."""
-_ABOUT_READING: Final = ("counter", "artifacts")
+_ABOUT_READING: Final = ("policy", "window", "counter", "artifacts")
 """Options that say where content is, and how much of it an answer may have. The keys are not among them: what is confidential
 is not given out."""
 

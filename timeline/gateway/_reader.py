@@ -55,9 +55,6 @@ SEARCHED_MAX: Final = 1_000
 NOT_ITSELF: Final = f'-"{MARK}" -"foldline__search query" -"foldline_search query"'
 """Excludes blocks that were only read back, and the calls that searched for them."""
 CONFIDENTIAL: Final = "This content is confidential; it is not given out here."
-NO_ARTIFACTS: Final = (
-    "This store keeps no artifacts; read the content by its path with read_timeline."
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -122,7 +119,9 @@ class StoreReader:
         """
         with self._opened(TimelineId(READER)) as any_one:
             if (artifacts := any_one.artifacts) is None:
-                return refused(NO_ARTIFACTS)
+                return refused(
+                    "there are no artifacts; read the content by its path with read_timeline"
+                )
             about = artifacts.describe(artifact_id.strip(), self.requester)
             with self._opened(TimelineId(about.timeline or READER)) as opened:
                 _, read = reading_tools(opened, artifacts, self.requester)

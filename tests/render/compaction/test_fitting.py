@@ -141,6 +141,17 @@ def test_a_page_whose_target_leaves_little_leaves_room_before_the_next_compactio
     assert 0 < sections[FINDINGS] + sections[DONE] <= LEAST_SHARE * 2_000
 
 
+def test_a_prompt_that_is_longer_than_the_window_costs_nothing_of_the_page() -> None:
+    """No page is small enough beside it, and what one page lacks, all later ones lack."""
+    within = context(limit=4_000)
+    spoken, now = _spoken()[:300], make.prompt("x" * 4 * 4_100, "t99")
+    fitted = fitting_range(make.view_of(make.prompt("go", "t1"), *spoken, now), within, "proactive")
+    assert fitted
+    assert fitted.after.compaction
+    found = within.counter.count(text(fitted.after.compaction.event.summary.digest.findings))
+    assert found >= 0.8 * LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
+
+
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:
     told: list[Block] = [make.prompt("go", "t0")]
     for n in range(40):

@@ -114,5 +114,5 @@ def test_agents_read_artifacts_where_the_gateway_keeps_them(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["store", "model", "policy", "window", "clock"])
 def test_what_the_gateway_has_itself_is_no_option_of_its_timelines(name: str) -> None:
     """A window among the options would hold for the requests, and neither for answers nor for what is only counted."""
-    with pytest.raises(MisuseError, match=f"options: not {name}; .*{name}"):
+    with pytest.raises(MisuseError, match=f"options: not {name};"):
         Gateway(store=MemoryStore(), options=cast("Options", {name: 60_000}))
