@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.ablate                                      # the recorded sessions, at 30,000
     .venv/bin/python -m benchmarks.ablate --sessions DIR --window 60000
     .venv/bin/python -m benchmarks.ablate --sessions DIR --beside DIR --only default    # two folders and their gap
-    .venv/bin/python -m benchmarks.ablate --window 30000 --window 60000 --keep          # the table of docs/tuning.md
+    .venv/bin/python -m benchmarks.ablate --window 30000 --window 60000 --window 200000 --keep   # the table of docs/tuning.md
 
 A part whose row is like that of the default is not worth its room.  `--beside` shows the means over a second folder and
 the gap: a default that was fitted to the first folder is worse on the second.  The means are over the sessions that
