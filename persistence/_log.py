@@ -738,7 +738,7 @@ def _is_there(
 
 
 class Repeatable(ABC):
-    """What makes a store one in which an append whose caller did not learn the outcome can be repeated, at any version."""
+    """Appends, and reads of bytes, of a store in which an append whose caller did not learn the outcome can be repeated."""
 
     _attempts: Attempts
 

@@ -572,19 +572,19 @@ def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange
 
     The shares of the tail, and then of everything else, are reduced until the request fits with the extractive summary.
     """
-    return _fitting(tried_out(view, *each) for each in _ranges(view, context, trigger))
+    return _first_fitting(tried_out(view, *each) for each in _ranges(view, context, trigger))
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
     """The fold of everything before this version, with shares reduced until the request fits; None if the cut is not legal."""
-    return _fitting(
+    return _first_fitting(
         tried_out(view, fold, within, squeeze)
         for squeeze in dict.fromkeys(squeeze for _, squeeze in SHARES)
         if (fold := range_before(view, within := squeezed(context, squeeze), trigger, cut))
     )
 
 
-def _fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
+def _first_fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
     """The first that fits. If none does, the last; but the first where what the user says now is longer than the limit:
     a smaller page does not help, and what it lacks is lost to all later ones."""
     first = last = None
@@ -592,10 +592,10 @@ def _fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
         if last.fits:
             return last
         first = first or last
-    return first if last and _is_said_too_long(last) else last
+    return first if last and _is_prompt_too_long(last) else last
 
 
-def _is_said_too_long(fitted: FittedRange) -> bool:
+def _is_prompt_too_long(fitted: FittedRange) -> bool:
     context, sizes = fitted.context, account(fitted.after, fitted.context)
     texts = (text_of(entry.block) for entry in fitted.range.tail if is_user_text(entry))
     tokens = sum(map(context.counter.count, texts))

@@ -610,9 +610,9 @@ class Engine:
                 yield from self.current(self.flush())
         finally:
             self.closed = True
-            self.artifact_service.close()
             for signal in tuple(self.followers):
                 signal.say()
+            self.artifact_service.close()
 
     def check_open(self) -> None:
         if self.closed:

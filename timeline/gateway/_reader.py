@@ -117,8 +117,8 @@ class StoreReader:
             artifact_id: As it is written where the content was: art- and 32 digits.
             start: Byte to begin with, as a former answer told.
         """
-        with self._opened(TimelineId(READER)) as any_one:
-            if (artifacts := any_one.artifacts) is None:
+        with self._opened(TimelineId(READER)) as own:
+            if (artifacts := own.artifacts) is None:
                 return refused(
                     "there are no artifacts; read the content by its path with read_timeline"
                 )
