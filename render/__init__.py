@@ -35,11 +35,10 @@ from render.providers import refusal as refusal
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
+from render.stages._budget import filling_enough as filling_enough
 from render.stages._budget import format_account as format_account
 from render.stages._budget import total_tokens as total_tokens
-from render.stages._budget import (
-    within_provider_limits as within_provider_limits,
-)
+from render.stages._budget import within_limits as within_limits
 from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide

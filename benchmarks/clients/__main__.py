@@ -1,10 +1,11 @@
-"""Runs each agent, as published, on the task: directly with the fake provider, then through the gateway.
+"""Runs each agent, as published, on the task: directly with the fake provider, then through the gateway; and at a
+long one, through the gateway in the model's own window.
 
 python -m benchmarks.clients                   # all that can be installed here
 python -m benchmarks.clients claude pi         # only these agents
 python -m benchmarks.clients --keep /tmp/runs  # keep homes, projects, stores and requests
 
-The provider is strict: a refused request fails the run.  Both runs must leave the project in the same state.
+The provider is strict: a refused request fails the run.  The first two must leave the project in the same state.
 """
 
 import argparse
@@ -22,7 +23,12 @@ from rich.table import Table
 from benchmarks.clients.agents import CLAUDE, CLAUDE_KEY, Client, OpenCode, Pi
 from benchmarks.clients.codex import CODEX, CODEX_LOGIN, CODEX_PLAIN
 from benchmarks.clients.install import install
-from benchmarks.clients.run import Run, run_directly, run_through_gateway
+from benchmarks.clients.run import (
+    Run,
+    run_directly,
+    run_in_its_window,
+    run_through_gateway,
+)
 
 CLIENTS: Final[tuple[Client, ...]] = (
     CLAUDE,
@@ -74,7 +80,8 @@ def outcome_of(client: Client, folder: Path) -> Outcome:
             return Outcome(client=client, lacking=f"{package.name} {package.version}: {lacking}")
     direct = run_directly(client, folder / client.name / "direct")
     through = run_through_gateway(client, folder / client.name / "gateway", direct)
-    return Outcome(client=client, runs=[direct, through])
+    long = run_in_its_window(client, folder / client.name / "window")
+    return Outcome(client=client, runs=[direct, through, long])
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ import attrs
 
 from benchmarks.clients.agents import KEY, Client
 from benchmarks.clients.play import Place, play
-from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
+from benchmarks.clients.task import HELPER, MAIN, SIDE, LongTask, Task
 from render import Json, provider_of
 from timeline.billing import price
 from timeline.fake_provider import Exchange, FakeProvider, FakeServer
@@ -81,19 +81,7 @@ def run_directly(client: Client, folder: Path) -> Run:
 def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
     """Run the agent through the gateway in a small window; the project must end as in the direct run."""
     place, task, server = _set_up(client, folder)
-    run = Run(way="gateway", task=task)
-    heard = _Heard(logging.WARNING)
-    logging.getLogger(LOGGER).addHandler(heard)
-    store = f"sqlite:///{folder / 'store.sqlite'}"
-    try:
-        with _serving(run, server):
-            gateway = Gateway(store=store, upstream=server.url, window=client.window)
-            with GatewayServer(gateway) as between:
-                run.failures += play(client, task, place, between.url)
-            run.savings = gateway.savings()
-    finally:
-        logging.getLogger(LOGGER).removeHandler(heard)
-    run.failures += heard.said
+    run = _through(client, Run(way="gateway", task=task), place, server, client.window)
     run = _checked(run, place, server)
     run.failures += _compared(run, direct)
     if any(KEY.encode() in path.read_bytes() for path in folder.glob("store.sqlite*")):
@@ -101,12 +89,45 @@ def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
     return run
 
 
-def _set_up(client: Client, folder: Path) -> tuple[Place, Task, FakeServer]:
+def run_in_its_window(client: Client, folder: Path) -> Run:
+    """Run the agent through the gateway in the model's own window: the gateway must compact before the agent does,
+    whose own summary would begin another timeline."""
+    place, task, server = _set_up(client, folder, LongTask)
+    run = _through(client, Run(way="its window", task=task), place, server, None)
+    run = _checked(run, place, server)
+    savings = run.savings or Savings()
+    if not savings.compactions:
+        run.failures.append("no compaction by the gateway")
+    if savings.timelines != sum(1 for count in run.task.rounds.values() if count):
+        run.failures.append("the agent compacted by itself")
+    return run
+
+
+def _through(client: Client, run: Run, place: Place, server: FakeServer, window: int | None) -> Run:
+    """Run the agent through a gateway with this window; warnings are failures."""
+    heard = _Heard(logging.WARNING)
+    logging.getLogger(LOGGER).addHandler(heard)
+    store = f"sqlite:///{place.folder / 'store.sqlite'}"
+    try:
+        with _serving(run, server):
+            gateway = Gateway(store=store, upstream=server.url, window=window)
+            with GatewayServer(gateway) as between:
+                run.failures += play(client, run.task, place, between.url)
+            run.savings = gateway.savings()
+    finally:
+        logging.getLogger(LOGGER).removeHandler(heard)
+    run.failures += heard.said
+    return run
+
+
+def _set_up(
+    client: Client, folder: Path, kind: type[Task] = Task
+) -> tuple[Place, Task, FakeServer]:
     place = Place(folder=folder)
     place.project.mkdir(parents=True)
     for name in RULES:
         (place.project / name).write_text(f"# Rules\n\n{RULE}\n", encoding="utf-8")
-    task = Task(client.tools(place.project))
+    task = kind(client.tools(place.project))
     return place, task, FakeServer(FakeProvider(responder=task))
 
 
@@ -140,15 +161,15 @@ def _checked(run: Run, place: Place, server: FakeServer) -> Run:
         for line in lines
         if line["status"] >= _REFUSED and line["status"] != _UPGRADE
     ]
-    if run.task.rounds[MAIN] < ROUNDS_MIN:
-        run.failures.append(f"only {run.task.rounds[MAIN]} rounds")
-    if "src/sum.txt" not in run.state:
-        run.failures.append("the project is not done")
     return run
 
 
 def _compared(run: Run, direct: Run) -> Iterator[str]:
-    """The differences from the direct run."""
+    """What is not as it should be, and differences from the direct run."""
+    if run.task.rounds[MAIN] < ROUNDS_MIN:
+        yield f"only {run.task.rounds[MAIN]} rounds"
+    if "src/sum.txt" not in run.state:
+        yield "the project is not done"
     if run.state != direct.state:
         other = {name for name, _ in run.state.items() ^ direct.state.items()}
         yield f"the project ends otherwise: {', '.join(sorted(other))}"

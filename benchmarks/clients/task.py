@@ -133,6 +133,22 @@ class Task:
         yield Reply(text="The helper is done.")
 
 
+ROUNDS: Final = 44
+LONG: Final = 500
+"""The lines of an output that a client still shows whole."""
+
+
+class LongTask(Task):
+    """Prints long logs, one after the other, until a window of 250,000 tokens would be full."""
+
+    def _main(self) -> Play:
+        for part in range(ROUNDS):
+            log = f"seq 1 {LONG} | sed 's/^/part {part} step /; s/$/ of the nightly job: checked/'"
+            yield Reply(text=f"Part {part}.", calls=[self.tools.bash(log)])
+        yield Reply(text="All was read.")
+        yield Reply(text="Nothing else.")
+
+
 def _thinks(request: Json) -> bool:
     return bool((request.get("thinking") or {}).get("type") == "enabled")
 

@@ -585,7 +585,7 @@ def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fitte
 
 
 def _first_fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
-    """The first that fits. If none does, the last; but the first where what the user says now is longer than the limit:
+    """The first that fits. If none does, the last; but the first where what the user says now is longer than all of that:
     a smaller page does not help, and what it lacks is lost to all later ones."""
     first = last = None
     for last in tries:
@@ -599,7 +599,7 @@ def _is_prompt_too_long(fitted: FittedRange) -> bool:
     context, sizes = fitted.context, account(fitted.after, fitted.context)
     texts = (text_of(entry.block) for entry in fitted.range.tail if is_user_text(entry))
     tokens = sum(map(context.counter.count, texts))
-    return tokens + context.prefix.tokens > (context.limit - sizes.prefix) / sizes.ratio
+    return tokens + context.prefix.tokens > (context.capacity - sizes.prefix) / sizes.ratio
 
 
 def _ranges(

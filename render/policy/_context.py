@@ -562,6 +562,9 @@ class PageRoom:
 # The context.
 
 
+FILLED: Final = 100_000
+"""Tokens up to which all of a limit is filled. Of what a larger one has beyond them, the share `FILLED / limit`, so together
+never twice as many: each call pays for all that stands in the window (docs/tuning.md)."""
 _T = TypeVar("_T")
 
 
@@ -645,7 +648,10 @@ class Context:
 
     @cached_property
     def capacity(self) -> int:
-        """Tokens of which the policy's shares are taken: the limit, or `trigger_tokens` if that is less."""
+        """Tokens up to which requests are filled, and of which the policy's shares are taken: the limit, or `trigger_tokens`
+        if that is less; without these, what is to be filled of a limit above `FILLED`."""
+        if self.policy.trigger_tokens is None and self.limit > FILLED:
+            return 2 * FILLED - FILLED * FILLED // self.limit
         return min(self.limit, self.policy.trigger_tokens or self.limit)
 
     @cached_property

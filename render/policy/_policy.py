@@ -234,7 +234,8 @@ class Policy:
     """Also compact as soon as fewer tokens than this are left of the budget: the request for a model's summary, which
     follows the prompt, needs this room. At most a twentieth of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(_whole()))
-    """Also compact above this many tokens; in a window that has more, they are what the shares are of."""
+    """Also compact above this many tokens; in a window that has more, they are what the shares are of. 0: fill all of any
+    window. None: fill a large window less far (docs/tuning.md), unless the newest round or prompt needs more."""
     cold_ratio: float = attrs.field(default=0.5, validator=_SHARE)
     """Compact above this share when the provider's cache is cold, because rewriting then costs nothing extra."""
     gain_min: float = attrs.field(default=0.1, validator=_SHARE)

@@ -102,8 +102,8 @@ ANSWER_SHARE_MAX: Final = 0.25
 """Largest share of a limit that a refusal has named to keep free for the answer."""
 
 
-def within_provider_limits(context: Context, view: View) -> Context:
-    """The context with a smaller limit, if the provider would refuse a larger prompt.
+def within_limits(context: Context, view: View) -> Context:
+    """The context with a smaller limit, if the provider would refuse a larger prompt; and with all of it to fill, if need be.
 
     It may have named its limit when it refused one; of this, as much is kept free for the answer as of the model's
     window. And before it has counted a request of this timeline, the estimate may be too small: then a prompt near the
@@ -119,7 +119,30 @@ def within_provider_limits(context: Context, view: View) -> Context:
         room = max(min(model.tokens_window - context.output_tokens, input_max), context.limit)
         safe = int(room * model.token_factor / max(model.token_factor_safe, model.token_factor))
         limit = safe if safe < limit and total_tokens(view, context) > safe else limit
-    return context if limit == context.limit else attrs.evolve(context, limit=limit)
+    context = context if limit == context.limit else attrs.evolve(context, limit=limit)
+    return filling_enough(context, view)
+
+
+def filling_enough(context: Context, view: View) -> Context:
+    """The context that fills all of its limit, if what no compaction can fold needs more than half of what it would fill:
+    system prompt, tools, standing instructions, the prompts of the current turn, the newest round."""
+    if context.policy.trigger_tokens is not None or context.capacity == context.limit:
+        return context
+    sizes, shown = account(view, context), view.shown
+    if sizes.total <= target_of(context):
+        return context
+    pieces = context.encoder.pieces(shown)
+    prompts = [
+        piece.tokens_of(entry.version)
+        for group, piece in _encoded(shown.groups, pieces)[:-1]
+        for entry in group.entries
+        if entry.block.turn == view.turn and isinstance(entry.block, _PROMPTS)
+    ]
+    newest = [piece.tokens for piece in pieces[-1:]]
+    estimated = sizes.system + sizes.tools + sizes.standing + sum(prompts + newest)
+    if sizes.ratio * estimated + sizes.prefix <= context.capacity / 2:
+        return context
+    return attrs.evolve(context, policy=attrs.evolve(context.policy, trigger_tokens=0))
 
 
 def budget_of(context: Context) -> int:
@@ -137,6 +160,8 @@ def target_of(context: Context) -> int:
 def threshold_of(context: Context) -> int:
     """Tokens above which a compaction is due."""
     policy, budget = context.policy, budget_of(context)
+    if policy.trigger_tokens is None:
+        budget = min(budget, context.capacity)
     room = min(policy.trigger_room, int(ROOM_MAX * budget))
     most = min(int(policy.trigger_ratio * budget), budget - room)
     return min(policy.trigger_tokens or most, most)
@@ -334,8 +359,9 @@ STAND_IN_TOKENS: Final[dict[PartKind, int]] = {"note": 25, "plan": 25, "call": 7
 OTHER_STAND_IN_TOKENS: Final = 50
 ALONE: Final = 0.8
 """If the largest block has at least this share of all blocks of its kind, only it is named."""
+_PROMPTS: Final = (UserPrompt, UserFollowup, UserSteer)
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
-    ((UserPrompt, UserFollowup, UserSteer), "prompt"),
+    (_PROMPTS, "prompt"),
     (UserAttachment, "attachment"),
     (Note, "note"),
     (Plan, "plan"),

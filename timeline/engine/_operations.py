@@ -65,7 +65,7 @@ from render import (
     Rendered,
     View,
     account,
-    within_provider_limits,
+    within_limits,
 )
 from timeline._arguments import (
     COUNT,
@@ -533,7 +533,7 @@ class Operations:
         return (yield from self.engine.render(context, force=True))
 
     def _context(self, system: System, tools: Tools) -> Context:
-        return within_provider_limits(
+        return within_limits(
             self.settings.context(system, tools, self.engine.clock()), self.engine.view
         )
 

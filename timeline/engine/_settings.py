@@ -21,6 +21,7 @@ from render import (
     View,
     account,
     compaction_due,
+    filling_enough,
     provider_of,
 )
 from timeline._arguments import System, Tools, checked_options
@@ -182,7 +183,7 @@ class TimelineSettings:
         Raises:
             NoRoomError: the system prompt and the tools alone are so large that a compaction is due at every request.
         """
-        context = self.context(system, tools, 0.0)
+        context = filling_enough(self.context(system, tools, 0.0), View())
         if compaction_due(View(), context) is None:
             return
         fixed = account(View(), context).total

@@ -13,7 +13,14 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
+from blocks import (
+    AssistantThinking,
+    BlockId,
+    BlocksHidden,
+    HideReason,
+    RangeCompacted,
+    UsageRecorded,
+)
 from render import Group, Json, Model, Overflow, Rendered, View
 from timeline import Timeline, model_named
 from timeline.engine import History
@@ -84,8 +91,11 @@ class AgentCall:
 
     @property
     def compactions(self) -> int:
-        """Number of compactions that this render has committed."""
-        return sum(isinstance(event, RangeCompacted) for event in self.rendered.decisions)
+        """Number of compactions that this render has committed, with those that folded nothing."""
+        return sum(
+            isinstance(event, RangeCompacted | BlocksHidden) and event.tokens_before > 0
+            for event in self.rendered.decisions
+        )
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -141,9 +141,13 @@ def test_a_page_whose_target_leaves_little_leaves_room_before_the_next_compactio
     assert 0 < sections[FINDINGS] + sections[DONE] <= LEAST_SHARE * 2_000
 
 
-def test_beside_a_prompt_that_is_longer_than_the_window_the_page_keeps_its_third() -> None:
-    """No page is small enough beside it, and what one page lacks, all later ones lack."""
-    within = context(limit=4_000)
+@for_each("limit", [4_000, 100_000])
+def test_beside_a_prompt_that_is_longer_than_the_window_the_page_keeps_its_third(
+    limit: int,
+) -> None:
+    """No page is small enough beside it, and what one page lacks, all later ones lack. Also if the window is small by the
+    policy."""
+    within = context(limit=limit, policy=steady(trigger_tokens=4_000))
     spoken, now = _spoken()[:300], make.prompt("x" * 4 * 4_100, "t99")
     fitted = fitting_range(make.view_of(make.prompt("go", "t1"), *spoken, now), within, "proactive")
     assert fitted

@@ -1,6 +1,10 @@
 """When a compaction is due, and the breaker that stops trying after failures."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from blocks import (
+    Block,
     CompactionSkipped,
     EventId,
     LogWindow,
@@ -8,6 +12,7 @@ from blocks import (
 from render import (
     Policy,
     compaction_due,
+    filling_enough,
     open_view,
     total_tokens,
 )
@@ -46,6 +51,58 @@ def test_an_absolute_trigger_is_beside_the_share_and_one_above_the_window_change
         assert due == compaction_due(view, context(limit=limit, policy=plain))
     assert compaction_due(view, context(policy=steady(trigger_tokens=total))) is None
     assert compaction_due(view, context(policy=steady(trigger_tokens=total - 1))) == "proactive"
+
+
+# How much of a large window is filled.
+
+
+@given(st.integers(1, 10**8), st.integers(1, 10**8))
+def test_of_a_larger_window_more_is_filled_but_never_twice_what_is_filled_whole(
+    first: int, second: int
+) -> None:
+    smaller, larger = sorted((first, second))
+    less, more = (context(limit=limit).capacity for limit in (smaller, larger))
+    assert less <= more < 200_000
+    assert more - less <= larger - smaller
+    assert smaller > 100_000 or less == smaller
+
+
+def test_a_large_window_is_compacted_before_it_is_full_unless_the_policy_fills_it() -> None:
+    """Each call pays for all that stands in it, and clients compact at four fifths of 200,000 tokens by themselves."""
+    view = make.view_of(*turns(10), *_rounds(15, 10_000))
+    total = total_tokens(view, context())
+    assert 150_000 < total < 160_000
+    for limit, trigger, due in (
+        (200_000, None, "proactive"),
+        (10**6, None, None),
+        (200_000, 0, None),
+        (10**6, 140_000, "proactive"),
+    ):
+        within = context(limit=limit, policy=steady(trigger_tokens=trigger))
+        assert compaction_due(view, filling_enough(within, view)) == due, (limit, trigger)
+
+
+@for_each("asked, answered", [(160_000, 0), (0, 160_000), (60_000, 90_000)])
+def test_what_no_compaction_can_fold_may_fill_all_of_the_window(asked: int, answered: int) -> None:
+    """The prompt of the current turn and the newest round are shown whole if the window has room: a fold of all else
+    would not make them smaller."""
+    prompt = [make.header("t11"), make.prompt("x" * 4 * asked or "Go.", "t11"), *rounds(3, "t11")]
+    view = make.view_of(*turns(10), *prompt, *_rounds(1, answered or 10))
+    within = context(limit=200_000)
+    assert compaction_due(view, within) == "proactive"
+    assert compaction_due(view, filling_enough(within, view)) is None
+    after = grown(view, make.said("Done.", "t11"), make.header("t12"), make.prompt("Now?", "t12"))
+    assert compaction_due(after, filling_enough(within, after)) == "proactive"
+
+
+def _rounds(count: int, tokens: int) -> list[Block]:
+    """Rounds of turn `t11` whose results have so many tokens each."""
+    calls = [(f"big{n}", "x" * 4 * tokens) for n in range(count)]
+    return [
+        block
+        for name, text in calls
+        for block in (make.call(name, "t11"), make.result(name, text, "t11"))
+    ]
 
 
 def test_what_is_reserved_is_not_there_to_be_used() -> None:

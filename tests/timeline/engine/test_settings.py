@@ -45,3 +45,10 @@ def test_where_the_policy_leaves_no_room_a_larger_window_is_not_advised() -> Non
     steady = TimelineSettings.of({"policy": "checkpoint", "window": 10**6, "counter": "estimate"})
     with pytest.raises(NoRoomError, match=r"take a policy whose trigger_tokens are more than"):
         steady.check_room(200_000 * "word ", [])
+
+
+def test_tools_that_need_most_of_what_is_filled_of_a_large_window_may_fill_all_of_it() -> None:
+    """By the default policy a window of a million tokens is compacted at a fifth of it."""
+    roomy = TimelineSettings.of({"window": 10**6, "counter": "estimate"})
+    roomy.check_room(600_000 * "word ", [])
+    assert roomy.context(None, [], 0.0).capacity < 200_000

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from persistence import MemoryStore
-from render import Json, validate_request
+from render import Json, Policy, validate_request
 from tests import _http
 from tests.timeline.gateway._agents import (
     KEY,
@@ -218,6 +218,17 @@ def test_record_only_changes_nothing_and_says_what_rewriting_does_save_or_cost(
     assert watched.would == pytest.approx(done.paid, rel=0.001)
     assert watched.possible == pytest.approx(done.saved, rel=0.02)
     assert f" {word} (" in watched.lines()[0].partition("would have cost $")[2]
+
+
+def test_a_compaction_that_folds_nothing_is_a_compaction_and_no_lost_cache() -> None:
+    """It moves large results to the artifact store; that is enough, and meant."""
+    policy = Policy(rungs=("externalize",), externalize_tokens=200)
+    with provider(working(30)) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=9_000, policy=policy) as server:
+            Agent(server.url).work()
+        assert "moved to the artifact store" in up.http_requests[-1].body.decode()
+    savings = server.gateway.savings()
+    assert (savings.compactions > 0, savings.busts) == (True, 0)
 
 
 def test_openai_clients_get_their_own_words_back() -> None:
