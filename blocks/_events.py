@@ -118,6 +118,8 @@ class Bill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     would have cost more."""
     full_tokens: int = 0
     """Tokens of that prompt, as the provider counts."""
+    too_long: bool = False
+    """Whether these are more than the model takes: the client would have made the prompt shorter by itself."""
     rewritten: bool = False
     """Whether another request was sent than the client wrote."""
     compactions: int = 0

@@ -591,6 +591,7 @@ class BillMeter:
             possible=-more if self.record_only else 0.0,
             uncached=price(CacheStep(uncached=full.step.total), model, usage.output),
             full_tokens=full.step.total,
+            too_long=full.step.total > (model.input_tokens_max or model.tokens_window),
         )
 
     def _books(self, call: AgentCall, usage: UsageRecorded) -> _Books:

@@ -44,6 +44,8 @@ class Savings:
     """Tokens of all prompts, as the provider counted them."""
     alone_tokens: int = 0
     """Tokens of the prompts of `alone`."""
+    too_long: int = 0
+    """Calls for which the prompt of `alone` is longer than the model takes: the client would have folded, and paid less."""
     output_tokens: int = 0
     paid: float = 0.0
     """The amount paid for prompts and answers, by the provider's usage."""
@@ -110,6 +112,7 @@ class Savings:
             rewritten=self.rewritten + bill.rewritten,
             tokens=self.tokens + usage.input,
             alone_tokens=self.alone_tokens + bill.full_tokens,
+            too_long=self.too_long + bill.too_long,
             output_tokens=self.output_tokens + usage.output,
             paid=self.paid + bill.paid,
             alone=self.alone + bill.full,
@@ -139,9 +142,14 @@ class Savings:
             f" cache busts without a compaction: {self.busts:,}, timelines: {self.timelines:,}"
         )
         word = "more" if self.caching >= 0 else "less"
+        beyond = (
+            f"; in {plural(self.too_long, 'call')} longer than the model takes: the agent would have shortened them,"
+            " and paid less"
+        )
         alone = (
             f"without foldline: {self.full_tokens:,} prompt tokens, {money(self.full)} with the client's own cache marks"
             f" (without the provider's cache it would be {money(abs(self.caching))} {word})"
+            f"{beyond if self.rewritten and self.too_long else ''}"
         )
         return self.headline(), done, alone, *unknown
 
@@ -164,8 +172,8 @@ class Savings:
         if self.saved < 0 and not _is_nothing(self.saved):
             return f"with foldline it cost {_part(self.saved, self.full, '', 'more')}"
         if not _is_nothing(self.saved):
-            share = f" ({self.saved / self.full:.0%})"
-            return f"without foldline {money(self.full)}: saved {money(self.saved)}{share}"
+            share, most = f" ({self.saved / self.full:.0%})", "at most " * (self.too_long > 0)
+            return f"without foldline {money(self.full)}: saved {most}{money(self.saved)}{share}"
         extra = 0.0 if self.rewritten else max(self.paid - self.alone, 0.0)
         if _is_nothing(extra):
             return "nothing saved, nothing lost"

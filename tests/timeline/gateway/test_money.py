@@ -30,6 +30,7 @@ from tests.timeline.gateway._agents import (
     Recording,
     gateway,
     provider,
+    words,
     working,
 )
 from timeline import Timeline, model_named
@@ -366,6 +367,24 @@ def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> 
     books = Flattener(O200kCounter(), provider_of(model_named(MODEL)))
     deferred = {**TOOLS[0], "name": "late", "defer_loading": True}
     assert books.flatten((), [*TOOLS, deferred]) == books.flatten((), TOOLS)
+
+
+def test_what_no_request_could_have_had_is_told() -> None:
+    """Without foldline, the client would have shortened what is longer than the model takes, and paid less."""
+
+    class Reading(Agent):
+        def _result(self, call: Json) -> Json:
+            return {**super()._result(call), "content": words(len(self.said), 15_000)}
+
+    with provider(working(14), window=200_000) as up:
+        with gateway(store=MemoryStore(), upstream=up.url) as server:
+            Reading(server.url, more={"model": "claude-sonnet-4-5"}).work()
+        savings = server.gateway.savings()
+        sizes = [exchange.tokens for exchange in up.provider.exchanges]
+    assert savings.compactions
+    assert max(sizes) <= 200_000
+    assert 0 < savings.too_long < savings.calls
+    assert "saved at most $" in savings.headline()
 
 
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:

@@ -93,6 +93,9 @@ def test_words_say_saved_or_more_and_nothing_only_if_it_is_nothing() -> None:
     saved = attrs.evolve(known, alone=0.3)
     assert saved.verdict() == "without foldline $0.300: saved $0.100 (33%)"
     assert saved.lines()[0] == f"bill $0.200 recorded; {saved.verdict()}"
+    long = attrs.evolve(saved, too_long=2)
+    assert long.verdict() == "without foldline $0.300: saved at most $0.100 (33%)"
+    assert "in 2 calls longer than the model takes" in long.lines()[2]
     dearer = attrs.evolve(known, paid=0.2132)
     assert dearer.lines()[0] == "bill $0.213 recorded; with foldline it cost $0.013 more (7%)"
     assert attrs.evolve(known, paid=0.2004).verdict() == "nothing saved, nothing lost"
