@@ -27,6 +27,7 @@ from render.policy._context import Provider as Provider
 from render.policy._context import Rates as Rates
 from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import Where as Where
+from render.policy._context import filled_of as filled_of
 from render.policy._policy import RungName as RungName
 from render.policy._policy import ToolPolicy as ToolPolicy
 from render.providers import PROVIDERS as PROVIDERS

@@ -565,6 +565,15 @@ class PageRoom:
 FILLED: Final = 100_000
 """Tokens up to which all of a limit is filled. Of what a larger one has beyond them, the share `FILLED / limit`, so together
 never twice as many: each call pays for all that stands in the window (docs/tuning.md)."""
+
+
+def filled_of(limit: int, policy: Policy) -> int:
+    """Tokens up to which a limit is filled by a policy."""
+    if policy.trigger_tokens is None and limit > FILLED:
+        return 2 * FILLED - FILLED * FILLED // limit
+    return min(limit, policy.trigger_tokens or limit)
+
+
 _T = TypeVar("_T")
 
 
@@ -650,9 +659,7 @@ class Context:
     def capacity(self) -> int:
         """Tokens up to which requests are filled, and of which the policy's shares are taken: the limit, or `trigger_tokens`
         if that is less; without these, what is to be filled of a limit above `FILLED`."""
-        if self.policy.trigger_tokens is None and self.limit > FILLED:
-            return 2 * FILLED - FILLED * FILLED // self.limit
-        return min(self.limit, self.policy.trigger_tokens or self.limit)
+        return filled_of(self.limit, self.policy)
 
     @cached_property
     def encoder(self) -> Encoder[Piece]:

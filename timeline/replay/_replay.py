@@ -34,7 +34,7 @@ from blocks import (
 )
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Responded, Session
-from render import Policy, Rendered, View, open_view, provider_of, show
+from render import Policy, Rendered, View, filled_of, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import (
@@ -347,7 +347,9 @@ class Replay:
         extra: Options = {"summarizer": writer} if writer else {}
         reference, full = sent_whole(session, options)
         if room := _room(session, options, full):
-            extra["window"] = room
+            extra["window"], trigger = room
+            policy = attrs.evolve(options.policy_given(), trigger_tokens=trigger)
+            options = attrs.evolve(options, policy=policy)
         replayed = ReplayTimeline.begin(session, options, extra)
         return cls(
             session=session,
@@ -429,16 +431,20 @@ class Replay:
 
 def _room(
     session: Session, options: ReplayOptions, full: Sequence[tuple[int, float]]
-) -> int | None:
+) -> tuple[int, int] | None:
     """The tokens that the session's own window has beside what the log lacks, at least half of them whatever the
-    estimate. None without usage, and for a given window."""
+    estimate, and as many of those as the policy fills. None without usage, and for a given window."""
     used = zip((call.usage for call in session.calls), full, strict=True)
     sent = [(usage, tokens) for usage, (tokens, _) in used if usage and usage.input]
     if options.window is not None or not sent:
         return None
     limit = options.limit_for(session)
     unlogged, growth = unlogged_in(sent)
-    return min(max(round((limit - unlogged) / growth), limit // 2), limit)
+    room, filled = (
+        min(max(round((tokens - unlogged) / growth), tokens // 2), tokens)
+        for tokens in (limit, filled_of(limit, options.policy_given()))
+    )
+    return room, filled
 
 
 def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
@@ -446,7 +452,7 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
     session. It has no more room than the session's own window, so that it saves more. None: the session is too
     small."""
     _, full = sent_whole(session, options)
-    room = _room(session, options, full) or options.limit_for(session)
+    room, _ = _room(session, options, full) or (options.limit_for(session), 0)
     windows, whole = smaller_windows(session, options, room)
     tried = (
         window for window in windows if _compacts(session, attrs.evolve(options, window=window))

@@ -20,8 +20,10 @@ from timeline.billing import (
     kept_in,
     recorded_bill,
     timeline_bill,
+    unlogged_in,
 )
 from timeline.replay import ReplayOptions, ReplayResult, replay
+from timeline.replay._replay import Replay
 
 OPUS, SONNET = "claude-opus-4-6", "claude-sonnet-4-5"
 
@@ -292,6 +294,23 @@ def test_the_sessions_own_window_holds_what_the_log_lacks_too() -> None:
     assert (chosen.window, chosen.room) == (50_000, 50_000)
     assert replayed(attrs.evolve(session, items=invented(turns=2).items)).room == 258_400
     assert replayed(session, model="gpt-5").window == 272_000, "another model has another window"
+
+
+def test_what_a_policy_fills_of_the_sessions_own_window_holds_what_the_log_lacks_too() -> None:
+    """As behind a gateway, where the system prompt and the tools are in the requests."""
+    session = attrs.evolve(reported(invented(turns=2), model="gpt-5.5"), window=258_400)
+    calls = [call.usage for call in session.calls if call.usage]
+    options = ReplayOptions(counter="estimate")
+    whole = Replay.begin(session, attrs.evolve(options, policy=Policy(trigger_tokens=0)))
+    filled = Replay.begin(session, options)
+    (unlogged, growth) = unlogged_in(
+        list(zip(calls, [tokens for tokens, _ in filled.full], strict=True))
+    )
+    room = 200_000 - 100_000**2 // 258_400
+    assert whole.replayed.settings.policy.trigger_tokens == whole.replayed.settings.limit
+    assert filled.replayed.settings.policy.trigger_tokens == max(
+        round((room - unlogged) / growth), room // 2
+    )
 
 
 def test_the_sessions_own_cache_lifetime_is_the_default_of_its_replay() -> None:
