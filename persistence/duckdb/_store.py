@@ -72,12 +72,12 @@ from persistence.duckdb._writer import (
     Writer,
     all_heads,
 )
-from persistence.sql._retention import Change
 from persistence.sql._store import RelationalStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from persistence._archive import Change
     from persistence.artifacts import KeyRing
     from persistence.artifacts._duckdb import DuckDBBackend
 
@@ -232,7 +232,7 @@ class DuckDBStore(RelationalStore):
             rests, names = all_rests(cursor), cursor.execute(TRIMMED_NAMES).fetchall()
         return {TimelineId(name): rests[number] for number, name in names if number in rests}
 
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         self._refuse_if_not_ours()
         with self._removing:
             return change(FileTimeline.of(self._writer, self._reader, self._group.alone, timeline))

@@ -31,8 +31,8 @@ from blocks import (
 )
 from persistence._log import (
     Attempts,
+    OwnStore,
     Removed,
-    Repeatable,
     Rest,
     StoredEvent,
     TimelineInfo,
@@ -56,8 +56,6 @@ from persistence.sql._database import (
 )
 from persistence.sql._index import SQLIndex
 from persistence.sql._retention import (
-    Change,
-    HeldTimeline,
     all_trimmed,
     altered,
     append_marks,
@@ -65,24 +63,20 @@ from persistence.sql._retention import (
     archived_window,
     changed,
     fork,
-    remove,
-    rewrite,
     row_of,
-    trim,
     trimmed_of,
 )
 
 if TYPE_CHECKING:
+    from persistence._archive import Change, HeldTimeline
     from persistence.artifacts import ArtifactStore, KeyRing
     from persistence.artifacts._duckdb import DuckDBBackend
     from persistence.artifacts._sql import SQLBackend
 
 
-class RelationalStore(Repeatable, EventStore):
+class RelationalStore(OwnStore, EventStore):
     """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
-    can_remove = keeps_artifacts = True
-    _watchers: Watchers
     _place: object
     """What is open: the file, or the name of the database."""
     _pid: int
@@ -112,25 +106,6 @@ class RelationalStore(Repeatable, EventStore):
         self, timeline: TimelineId, after: int, limit: int
     ) -> Sequence[tuple[int, bytes | str]]:
         """Versions and JSON of the next events, as `read` says."""
-
-    def trim(
-        self,
-        timeline_id: TimelineId,
-        before: int,
-        *,
-        archive: "str | os.PathLike[str] | None" = None,
-    ) -> Removed:
-        return self._changed(timeline_id, partial(trim, before=before, archive=archive))
-
-    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        return self._changed(timeline_id, partial(rewrite, events=events))
-
-    def remove(self, timeline_id: TimelineId) -> Removed:
-        return self._changed(timeline_id, remove)
-
-    @abstractmethod
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
-        """The result of `change` of an existing timeline; its changes are one commit."""
 
     def artifacts(
         self,
@@ -168,9 +143,6 @@ class RelationalStore(Repeatable, EventStore):
         always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """As `skim`, of timelines from which nothing was removed."""
-
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._watchers.add(timeline_id, wake)
 
 
 class SQLStore(RelationalStore):
@@ -295,12 +267,12 @@ class SQLStore(RelationalStore):
     def trimmed(self) -> Mapping[TimelineId, Rest]:
         return self._query(all_trimmed)
 
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
         changes nothing, and the first result counts."""
         lost, answers = False, list[Removed]()
 
-        def noted(held: HeldTimeline) -> Removed:
+        def noted(held: "HeldTimeline") -> Removed:
             answers.append(change(held))
             return answers[-1]
 
