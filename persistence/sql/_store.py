@@ -165,14 +165,14 @@ class SQLStore(RelationalStore):
         _rows.checked_rows(stored)
         has_marks = any(event.ref is not None for event in stored)
 
-        def once() -> bool:
+        def write(_: int) -> bool:
             if expected >= _rows.VERSION_MAX:
                 return False
             if has_marks:
                 return append_marks(self._database, timeline, expected, stored)
             return self._database.append(timeline, expected, stored)
 
-        if not self._settled(once) and not self._is_there(timeline, expected, stored):
+        if not self._settled(write) and not self._is_there(timeline, expected, stored):
             raise VersionConflictError(expected=expected, found=self.head(timeline))
         self._watchers.grown(timeline)
         return expected + len(stored)
@@ -218,22 +218,16 @@ class SQLStore(RelationalStore):
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(stored)
-        copy = partial(fork, self._database, source, target, stored[0], at)
-        lost = False
 
-        def once() -> bool:
-            nonlocal lost
+        def copy(lost: int) -> bool:
             try:
-                return copy()
-            except LostError:
-                lost = True
-                raise
+                return fork(self._database, source, target, stored[0], at)
             except (TakenError, TimelineExistsError):
                 if not lost or not self._is_there(target, at, stored):
                     raise TimelineExistsError(target, found=self.head(target)) from None
                 return True
 
-        self._settled(once)
+        self._settled(copy)
         self._watchers.grown(target)
         return at + 1
 
@@ -270,19 +264,15 @@ class SQLStore(RelationalStore):
     def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
         changes nothing, and the first result counts."""
-        lost, answers = False, list[Removed]()
+        answers = list[Removed]()
 
         def noted(held: "HeldTimeline") -> Removed:
             answers.append(change(held))
             return answers[-1]
 
-        def once() -> Removed:
-            nonlocal lost
+        def write(lost: int) -> Removed:
             try:
                 changed(self._database, timeline, noted)
-            except LostError:
-                lost = True
-                raise
             except UnknownTimelineError:
                 if not (lost and answers):
                     raise
@@ -291,7 +281,7 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         if not is_sound(timeline):
             raise UnknownTimelineError(timeline)
-        return self._settled(once)
+        return self._settled(write)
 
     def erase(self) -> tuple[str, ...]:
         self._refuse_if_not_ours()
@@ -313,20 +303,21 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
 
-    def _settled(self, write: Callable[[], Answer]) -> Answer:
-        """The result of `write`, repeated until its outcome is known.
+    def _settled(self, write: Callable[[int], Answer]) -> Answer:
+        """The result of `write`, repeated until its outcome is known. It is given the number of earlier attempts that
+        may have succeeded, because the connection broke.
 
         Raises:
             OutcomeUnknownError: the outcome stayed unknown.
         """
-        lost = False
+        lost = 0
 
         def once() -> Answer:
             nonlocal lost
             try:
-                return write()
+                return write(lost)
             except LostError:
-                lost = True
+                lost += 1
                 raise
 
         self._refuse_if_not_ours()
