@@ -272,9 +272,12 @@ class DuckDBStore(RelationalStore):
 
         self._refuse_if_not_ours()
         with self._artifacts_lock:
-            self._artifacts = self._artifacts or DuckDBBackend(
-                self._reading, self._writing, lambda records: self._lock.note(records=records)
-            )
+            if self._artifacts is None:
+                backend = DuckDBBackend(
+                    self._reading, self._writing, lambda records: self._lock.note(records=records)
+                )
+                backend.prepare()
+                self._artifacts = backend
         return self._artifacts
 
     def block_index(self) -> DuckDBIndex:

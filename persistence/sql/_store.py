@@ -70,8 +70,8 @@ from persistence.sql._retention import (
 if TYPE_CHECKING:
     from persistence._archive import Change, HeldTimeline
     from persistence.artifacts import ArtifactStore, KeyRing
-    from persistence.artifacts._duckdb import DuckDBBackend
     from persistence.artifacts._sql import SQLBackend
+    from persistence.artifacts._store import TableBackend
 
 
 class RelationalStore(OwnStore, EventStore):
@@ -120,7 +120,7 @@ class RelationalStore(OwnStore, EventStore):
         return ArtifactStore(self._backend(clock), keys=keys, clock=clock, random=random)
 
     @abstractmethod
-    def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend | SQLBackend":
+    def _backend(self, clock: Callable[[], float]) -> "TableBackend":
         """What keeps the artifacts; creates their tables if there are none."""
 
     def skim(
