@@ -181,6 +181,16 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     return rows
 
 
+def archived_within(rest: Rest, first: int, last: int) -> Iterator[Row]:
+    """The archived rows of a log with versions from `first` to `last`.
+
+    Raises:
+        DamagedStoreError: a file is missing, or was changed.
+    """
+    for archive in rest.within(first, last):
+        yield from archived_rows(archive, first, last)
+
+
 def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recorded]:
     """The events of an archive with versions from `first` to `last`.
 

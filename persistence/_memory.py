@@ -201,11 +201,10 @@ def read_log(
     log.rest.refuse_forgotten(timeline, after + 1)
     archived: list[tuple[int, bytes]] = []
     if after < log.rest.removed:
-        from persistence._archive import archived_rows
+        from persistence._archive import archived_within
 
-        for archive in log.rest.within(after + 1, last):
-            rows = archived_rows(archive, after + 1, last)
-            archived += [(version, data.encode()) for version, data in rows]
+        rows = archived_within(log.rest, after + 1, last)
+        archived = [(version, data.encode()) for version, data in rows]
     there = enumerate(log.since(after, last), max(after + 1, log.rest.first))
     return [*archived, *((version, event.data) for version, event in there)]
 

@@ -3,7 +3,6 @@
 import glob
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from blocks import (
 )
 from persistence._file import (
     FileLocation,
+    copied,
     copy_of_a_moment,
     database_path,
     identity,
@@ -251,7 +251,7 @@ class DuckDBStore(RelationalStore):
 
         self._refuse_if_not_ours()
         with self._removing, self._group.alone():
-            if not self._cursors.alone(write):
+            if not self._cursors.alone(write, waits=True):
                 raise StoreError(
                     f"{self.path} is being read; repeat the call when all reads have ended"
                 )
@@ -366,7 +366,7 @@ class Cache:
         if self._passed < ENOUGH:
             return
         with self._group.alone_at_once() as is_alone:
-            if is_alone and self._cursors.when_idle(self._drop):
+            if is_alone and self._cursors.alone(self._drop, waits=False):
                 self._passed = 0
 
     def written(self, size: int) -> None:
@@ -430,9 +430,7 @@ class DuckDBLocation(FileLocation):
         lock = FileLock.acquire(path)
         try:
             with system_errors(path):
-                for each in (path, log_path(path)):
-                    if each.exists():
-                        shutil.copyfile(each, folder / each.name)
+                copied(path, ("", ".wal"), folder)
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()

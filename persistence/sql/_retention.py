@@ -421,12 +421,10 @@ def _steady(
 def _rows_of(
     connection: Connection, timeline: TimelineId, rest: Rest, after: int, last: int
 ) -> Sequence[Row]:
-    from persistence._archive import archived_rows
+    from persistence._archive import archived_within
 
-    rows: list[Row] = []
-    for archive in rest.within(after + 1, last):
-        texts = archived_rows(archive, after + 1, last)
-        rows += [(version, text.encode()) for version, text in texts]
+    archived = archived_within(rest, after + 1, last)
+    rows: list[Row] = [(version, text.encode()) for version, text in archived]
     if last >= rest.first:
         rows += connection.rows(RANGE, [timeline, max(after, rest.removed), last])
     return without_gaps(timeline, after, rows)
