@@ -44,9 +44,10 @@ from persistence._log import (
     chain_step,
     checked_rewrite,
     checked_trim,
+    damaged,
+    events_of,
 )
 from persistence._store import StoreProblem
-from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -32,6 +32,7 @@ import msgspec
 from blocks import (
     BlockAppended,
     CodecError,
+    DamagedStoreError,
     Event,
     ForgottenError,
     LogWindow,
@@ -166,6 +167,31 @@ def ref_of(event: Event) -> int | None:
             return event.compaction
         case _:
             return None
+
+
+# What is read back.
+
+
+def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> list[Recorded]:
+    """The events of these rows.
+
+    Raises:
+        DamagedStoreError: one cannot be read.
+    """
+    events: list[Recorded] = []
+    for seq, payload in rows:
+        try:
+            events.append((seq, decode_event(payload)))
+        except CodecError as error:
+            raise damaged(timeline, f"event {seq} cannot be decoded: {error}") from error
+    return events
+
+
+def damaged(timeline: str, what: str) -> DamagedStoreError:
+    return DamagedStoreError(
+        f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
+        " from a backup, or let `foldline repair` save the rest into a new store"
+    )
 
 
 # Checks of arguments, the same in every store.
@@ -756,6 +782,11 @@ class OwnStore(ABC):
         return self._attempts.settled(
             timeline_id, stored, expected_version, self._append, self._bytes
         )
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        return events_of(timeline_id, self.read_bytes(timeline_id, after=after, limit=limit))
 
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000

@@ -14,11 +14,9 @@ from blocks import (
     Event,
     LogWindow,
     MisuseError,
-    Recorded,
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
-    decode_event,
 )
 from persistence._log import (
     Attempts,
@@ -33,6 +31,7 @@ from persistence._log import (
     checked_fork,
     checked_fork_window,
     checked_marks,
+    events_of,
     timeline_infos,
 )
 from persistence._store import EventStore, StoreLocation, StoreReport
@@ -103,12 +102,7 @@ class MemoryStore(OwnStore, EventStore):
             log = self._log(timeline_id)
             head = log.head
             events = read_log(log, timeline_id, head.window_start() - 1, head.version)
-        return head.window(decoded(events))
-
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        return decoded(self.read_bytes(timeline_id, after=after, limit=limit))
+        return head.window(events_of(timeline_id, events))
 
     def _bytes(self, timeline: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._lock:
@@ -207,11 +201,6 @@ def read_log(
         archived = [(version, data.encode()) for version, data in rows]
     there = enumerate(log.since(after, last), max(after + 1, log.rest.first))
     return [*archived, *((version, event.data) for version, event in there)]
-
-
-def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
-    """The rows with their JSON decoded to events."""
-    return [(version, decode_event(data)) for version, data in rows]
 
 
 @attrs.frozen(kw_only=True)

@@ -9,12 +9,11 @@ import attrs
 
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_within
-from persistence._log import Rest, chain_at
+from persistence._log import Rest, chain_at, damaged, events_of
 from persistence._store import Skim
 from persistence.duckdb._file import interrupts, translated
 from persistence.duckdb._tables import Row, fetching, linked, rest_of, whole
 from persistence.duckdb._writer import CursorPool, StoredTimeline, Writer
-from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -176,9 +176,10 @@ class DuckDBStore(RelationalStore):
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
-    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, str]]:
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
         stored = self._timeline(timeline)
-        return self._reader.page(stored, after, min(after + limit, stored.head.version))
+        page = self._reader.page(stored, after, min(after + limit, stored.head.version))
+        return [(seq, payload.encode()) for seq, payload in page]
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version

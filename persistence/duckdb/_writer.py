@@ -19,7 +19,6 @@ import attrs
 
 from blocks import (
     ClosedError,
-    CodecError,
     DamagedStoreError,
     FoldlineError,
     ForgottenError,
@@ -53,7 +52,6 @@ from persistence.duckdb._tables import (
     stale_ends,
     stand_in,
 )
-from persistence.sql._rows import damaged
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
@@ -162,10 +160,7 @@ class Heads:
         """
         while (timeline := self.timeline(name)).chain is None:
             with self._cursors.borrow() as cursor:
-                try:
-                    chain = end_of(cursor, timeline.number, name, timeline.head.version)
-                except CodecError as error:
-                    raise damaged(name, str(error)) from error
+                chain = end_of(cursor, timeline.number, name, timeline.head.version)
             with self._moving, self._mutex:
                 if self._held.get(name, timeline) is timeline:  # else it was read before a commit
                     self._held[name] = attrs.evolve(timeline, chain=chain)

@@ -37,6 +37,8 @@ from persistence._log import (
     checked_fork_window,
     checked_marks,
     content_hash,
+    damaged,
+    events_of,
     extended,
     is_sound,
     xor,
@@ -53,8 +55,6 @@ from persistence.sql._rows import (
     Row,
     check_end,
     columns,
-    damaged,
-    events_of,
     without_gaps,
 )
 

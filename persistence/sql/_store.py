@@ -22,7 +22,6 @@ from blocks import (
     Event,
     LogWindow,
     OutcomeUnknownError,
-    Recorded,
     StoreError,
     TimelineExistsError,
     TimelineId,
@@ -39,7 +38,6 @@ from persistence._log import (
     Watchers,
     chain_at,
     checked_events,
-    checked_page,
     is_sound,
 )
 from persistence._store import EventStore, Skim, StoreReport
@@ -90,22 +88,6 @@ class RelationalStore(OwnStore, EventStore):
             )
         if self._closed:
             raise ClosedError(f"{self._place} is closed; open the store again")
-
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        checked_page(after, limit)
-        return _rows.events_of(timeline_id, self._page(timeline_id, after, limit))
-
-    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        rows = self._page(timeline, after, limit)
-        return [(seq, data.encode() if isinstance(data, str) else data) for seq, data in rows]
-
-    @abstractmethod
-    def _page(
-        self, timeline: TimelineId, after: int, limit: int
-    ) -> Sequence[tuple[int, bytes | str]]:
-        """Versions and JSON of the next events, as `read` says."""
 
     def artifacts(
         self,
@@ -193,7 +175,7 @@ class SQLStore(RelationalStore):
             _rows.check_end(timeline_id, ends, ())
         return LogWindow(version=0)
 
-    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, events = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
@@ -203,7 +185,7 @@ class SQLStore(RelationalStore):
                 page = partial(archived_page, self._database, timeline, after, limit)
                 return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
-            events += rows
+            events += [(seq, d.encode() if isinstance(d, str) else d) for seq, d in rows]
             room = (_rows.PAGE_BYTES - size) * len(events) // max(size, 1)
             step = min(4 * step, last - after - len(events), room) if len(rows) == step else 0
         return _rows.without_gaps(timeline, after, events)
