@@ -208,7 +208,7 @@ class HeldLog(MemoryLog):
     """A `HeldTimeline` in memory, while its store is locked."""
 
     timeline: TimelineId
-    _logs: dict[TimelineId, MemoryLog]
+    logs: dict[TimelineId, MemoryLog]
 
     def rows(self, after: int, last: int) -> list[tuple[int, bytes]]:
         return read_log(self, self.timeline, after, last)
@@ -226,14 +226,14 @@ class HeldLog(MemoryLog):
         self._put([events.get(version, event) for version, event in there], rest)
 
     def remove(self) -> tuple[int, int]:
-        del self._logs[self.timeline]
+        del self.logs[self.timeline]
         return _extent(self.since(0))
 
     def all_rests(self) -> Iterable[Rest]:
-        return (log.rest for log in self._logs.values())
+        return (log.rest for log in self.logs.values())
 
     def _put(self, events: list[StoredEvent], rest: Rest) -> None:
-        self._logs[self.timeline] = MemoryLog(events=events, head=self.head, rest=rest)
+        self.logs[self.timeline] = MemoryLog(events=events, head=self.head, rest=rest)
 
 
 def _extent(events: Sequence[StoredEvent]) -> tuple[int, int]:

@@ -37,7 +37,7 @@ class SQLBackend(TableBackend):
     _patience: Patience
     _refuse_if_not_ours: Callable[[], None]
     _clock: Callable[[], float]
-    lock: Lock = attrs.field(repr=False)
+    lock: Lock = attrs.field(kw_only=True, repr=False)
     """One per store, even if its artifacts are opened several times."""
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:

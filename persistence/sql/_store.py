@@ -328,7 +328,7 @@ class SQLStore(RelationalStore):
 
         self._refuse_if_not_ours()
         refuse, patience = self._refuse_if_not_ours, self._patience
-        return SQLBackend(self._database, patience, refuse, clock, self._artifacts_lock)
+        return SQLBackend(self._database, patience, refuse, clock, lock=self._artifacts_lock)
 
     def block_index(self) -> SQLIndex:
         self._refuse_if_not_ours()
