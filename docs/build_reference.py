@@ -308,7 +308,7 @@ def described(public: Public) -> Iterator[str]:
         yield code(signature(node, public.name))
     elif isinstance(node, ast.ClassDef):
         named = map(ast.unparse, node.bases)
-        bases = ", ".join(base for base in named if base not in ("Shell", "Repeatable"))
+        bases = ", ".join(base for base in named if base not in ("Shell", "OwnStore"))
         yield code(f"class {node.name}({bases})" if bases else f"class {node.name}")
     else:
         yield code(shortened(ast.unparse(node)))

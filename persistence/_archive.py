@@ -1,4 +1,5 @@
-"""One archive: the oldest events of a timeline as a Parquet file, their JSON byte for byte.
+"""Archives, and how every store removes events from a log: an archive has the oldest events of a timeline, as a Parquet
+file, their JSON byte for byte.
 
 A file is written under another name, synced, and renamed, before the store removes any row; it is never
 changed afterwards.  At a URL, it is an object, which appears as a whole.  Its hash is in the store's manifest, and a file
@@ -7,7 +8,7 @@ with another hash is not read by the store.  Any DuckDB can show the file with `
 
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
 from hashlib import file_digest, sha256
@@ -15,7 +16,7 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir, mkstemp
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from weakref import finalize
 
 import attrs
@@ -23,6 +24,7 @@ import attrs
 from blocks import (
     CodecError,
     DamagedStoreError,
+    Event,
     FoldlineError,
     MisuseError,
     Recorded,
@@ -32,7 +34,19 @@ from blocks import (
 )
 from persistence._bucket import Objects, is_url
 from persistence._file import sync_folder, system_errors
-from persistence._log import ArchivedRange, Rest, Walk, chain_step
+from persistence._log import (
+    ArchivedRange,
+    Head,
+    Removed,
+    Rest,
+    StoredEvent,
+    Walk,
+    chain_step,
+    checked_rewrite,
+    checked_trim,
+    damaged,
+    events_of,
+)
 from persistence._store import StoreProblem
 
 if TYPE_CHECKING:
@@ -166,6 +180,16 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     if [version for version, _ in rows] != list(range(first, last + 1)):
         raise _damaged(archive, "does not contain exactly these versions")
     return rows
+
+
+def archived_within(rest: Rest, first: int, last: int) -> Iterator[Row]:
+    """The archived rows of a log with versions from `first` to `last`.
+
+    Raises:
+        DamagedStoreError: a file is missing, or was changed.
+    """
+    for archive in rest.within(first, last):
+        yield from archived_rows(archive, first, last)
 
 
 def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recorded]:
@@ -316,3 +340,124 @@ def _errors(file: Path) -> Generator[None]:
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0][:300]
         raise StoreError(f"archive {file}: {reason}; repeat the call") from error
+
+
+# Removing events from a log, in every store.
+
+
+STEP: Final = 64
+"""Events that are read at a time."""
+
+
+class HeldTimeline(Protocol):
+    """A timeline from which nobody else removes events meanwhile; each change is one commit, or part of one."""
+
+    @property
+    def timeline(self) -> TimelineId: ...
+
+    @property
+    def head(self) -> Head:
+        """With the time of the first event."""
+        ...
+
+    @property
+    def rest(self) -> Rest:
+        """Which part was left before the change."""
+        ...
+
+    def rows(self, after: int, last: int) -> Sequence[tuple[int, bytes]]:
+        """Versions and payloads of the events after version `after`, up to `last`, wherever they are.
+
+        Raises:
+            DamagedStoreError: an event is missing.
+        """
+        ...
+
+    def chain(self, version: int) -> int:
+        """The chain after a version that was not forgotten."""
+        ...
+
+    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
+        """Remove the rows older than version `before`, so that `rest` is left; return their number and bytes."""
+        ...
+
+    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
+        """Replace the payloads of these versions that are in rows."""
+        ...
+
+    def remove(self) -> tuple[int, int]:
+        """Remove all rows; return the number of events and their bytes."""
+        ...
+
+    def all_rests(self) -> Iterable[Rest]:
+        """Which part is left of each timeline from which events were removed, after the change."""
+        ...
+
+
+Change: TypeAlias = Callable[[HeldTimeline], Removed]
+
+
+def trim(
+    held: HeldTimeline, before: int, archive: "str | os.PathLike[str] | None" = None
+) -> Removed:
+    """Remove or archive the events older than version `before`."""
+    checked_trim(held.timeline, before, held.head)
+    old, began_at = held.rest, held.head.created_at
+    if archive is None:
+        rest = old.forgetting(before, began_at)
+        if rest.forgotten > old.forgotten:
+            rest = attrs.evolve(rest, anchor=held.chain(rest.forgotten))
+    elif before > old.first:
+        archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
+        rest = old.archiving(archived, began_at)
+    else:
+        return Removed()
+    events, size = held.trim(before, rest)
+    return Removed(events=events, size=size, unused=_unused(held))
+
+
+def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
+    """Replace the events of these versions."""
+    new = {version: _replacement(held, version, event) for version, event in events.items()}
+    payloads = {version: event.data.decode() for version, event in new.items()}
+    held.rewrite(rewritten(held.rest, held.timeline, payloads), new)
+    size = sum(len(event.data) for event in new.values())
+    return Removed(events=len(new), size=size, unused=_unused(held))
+
+
+def remove(held: HeldTimeline) -> Removed:
+    """Remove the timeline."""
+    events, size = held.remove()
+    return Removed(events=events, size=size, unused=_unused(held))
+
+
+def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str]]:
+    """Versions and JSON of the events after version `after`, up to `last`; few of them are in memory at a time."""
+    for begin in range(after, last, STEP):
+        for version, payload in held.rows(begin, min(begin + STEP, last)):
+            try:
+                yield version, payload.decode()
+            except UnicodeDecodeError as error:
+                raise damaged(
+                    held.timeline, f"event {version} is not valid UTF-8 text ({error})"
+                ) from error
+
+
+def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
+    if not 1 <= version <= held.head.version:
+        raise MisuseError(f"timeline {held.timeline!r} has no version {version}")
+    held.rest.refuse_forgotten(held.timeline, version)
+    rows = held.rows(version - 1, version)
+    if not rows:
+        raise damaged(held.timeline, f"event {version} is missing")
+    [(_, old)] = events_of(held.timeline, rows)
+    return checked_rewrite(version, old, event)
+
+
+def _unused(held: HeldTimeline) -> tuple[str, ...]:
+    """The archive files of the timeline to which no log refers any more."""
+    files = dict.fromkeys(archive.file for archive in held.rest.archives)
+    for rest in held.all_rests() if files else ():
+        for archive in rest.archives:
+            files.pop(archive.file, None)
+    return tuple(files)

@@ -281,8 +281,7 @@ PAUSE_SECONDS: Final = 0.05
 def copy_of_a_moment(
     path: Path, endings: Sequence[str], folder: Path, folded: Callable[[Path], object]
 ) -> Path:
-    """Copy `path` and the files with its name plus one of `endings`, in this order, into `folder`; return the path of
-    the copy.  Files that do not exist are left out.
+    """Copy a database as `copied` does, in a consistent state; return the path of the copy.
 
     `folded` reads a value from `path` that changes whenever the log is checkpointed into the file.
 
@@ -293,24 +292,27 @@ def copy_of_a_moment(
     for _ in range(TRIES):
         with system_errors(path):
             before = folded(path)
-            for ending in endings:
-                _copy(path.with_name(path.name + ending), folder)
+            copy = copied(path, endings, folder)
             if folded(path) == before:
-                return folder / path.name
+                return copy
         time.sleep(PAUSE_SECONDS)  # until the other process's checkpoint has passed
     raise StoreLockedError(
         f"another process rewrote {path} during each of {TRIES} attempts to copy it; repeat the call"
     )
 
 
-def _copy(path: Path, folder: Path) -> None:
+def copied(path: Path, endings: Sequence[str], folder: Path) -> Path:
+    """Copy the files with the name `path` plus one of `endings`, in this order, into `folder`; return the path of the
+    copy.  Files that do not exist are left out."""
     import shutil  # as above
 
-    copy = folder / path.name
-    try:
-        shutil.copyfile(path, copy)
-    except FileNotFoundError:  # a checkpoint may remove the log at any time
-        copy.unlink(missing_ok=True)
+    for ending in endings:
+        copy = folder / (path.name + ending)
+        try:
+            shutil.copyfile(path.with_name(copy.name), copy)
+        except FileNotFoundError:  # a checkpoint may remove the log at any time
+            copy.unlink(missing_ok=True)
+    return folder / path.name
 
 
 @attrs.frozen

@@ -20,9 +20,11 @@ stay, so the version, the window and the time at which a timeline began stay the
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
+from os import PathLike
 from threading import RLock
-from typing import Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import attrs
 import msgspec
@@ -30,6 +32,7 @@ import msgspec
 from blocks import (
     BlockAppended,
     CodecError,
+    DamagedStoreError,
     Event,
     ForgottenError,
     LogWindow,
@@ -47,6 +50,9 @@ from blocks import (
     stored_form,
     tag_of,
 )
+
+if TYPE_CHECKING:
+    from persistence._archive import Change
 
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +167,31 @@ def ref_of(event: Event) -> int | None:
             return event.compaction
         case _:
             return None
+
+
+# What is read back.
+
+
+def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> list[Recorded]:
+    """The events of these rows.
+
+    Raises:
+        DamagedStoreError: one cannot be read.
+    """
+    events: list[Recorded] = []
+    for seq, payload in rows:
+        try:
+            events.append((seq, decode_event(payload)))
+        except CodecError as error:
+            raise damaged(timeline, f"event {seq} cannot be decoded: {error}") from error
+    return events
+
+
+def damaged(timeline: str, what: str) -> DamagedStoreError:
+    return DamagedStoreError(
+        f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
+        " from a backup, or let `foldline repair` save the rest into a new store"
+    )
 
 
 # Checks of arguments, the same in every store.
@@ -462,15 +493,6 @@ def checked_fork_window(source: TimelineId, at: int, head: Head, rest: Rest) -> 
     rest.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
 
 
-def unused_archives(before: Rest, rests: Iterable[Rest]) -> tuple[str, ...]:
-    """The archive files of `before` to which no log refers any more."""
-    files = dict.fromkeys(archive.file for archive in before.archives)
-    for rest in rests:
-        for archive in rest.archives if files else ():
-            files.pop(archive.file, None)
-    return tuple(files)
-
-
 def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
     """The new event as bytes; every `rewrite` must call this.
 
@@ -737,10 +759,13 @@ def _is_there(
     return there == due
 
 
-class Repeatable(ABC):
-    """Appends, and reads of bytes, of a store in which an append whose caller did not learn the outcome can be repeated."""
+class OwnStore(ABC):
+    """What all stores of this package share: an append whose caller did not learn the outcome can be repeated, events
+    can be removed, and appends wake watchers."""
 
+    can_remove = keeps_artifacts = True
     _attempts: Attempts
+    _watchers: Watchers
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -758,11 +783,36 @@ class Repeatable(ABC):
             timeline_id, stored, expected_version, self._append, self._bytes
         )
 
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        return events_of(timeline_id, self.read_bytes(timeline_id, after=after, limit=limit))
+
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
         checked_page(after, limit)
         return self._bytes(timeline_id, after, limit)
+
+    def watch(self, timeline_id: TimelineId, wake: Wake) -> Callable[[], None]:
+        return self._watchers.add(timeline_id, wake)
+
+    def trim(
+        self, timeline_id: TimelineId, before: int, *, archive: "str | PathLike[str] | None" = None
+    ) -> Removed:
+        from persistence._archive import trim
+
+        return self._changed(timeline_id, partial(trim, before=before, archive=archive))
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        from persistence._archive import rewrite
+
+        return self._changed(timeline_id, partial(rewrite, events=events))
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        from persistence._archive import remove
+
+        return self._changed(timeline_id, remove)
 
     @abstractmethod
     def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
@@ -771,3 +821,7 @@ class Repeatable(ABC):
     @abstractmethod
     def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
         """What `read_bytes` returns, of a valid page."""
+
+    @abstractmethod
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
+        """The result of `change` of an existing timeline; its changes are one commit."""

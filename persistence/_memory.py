@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
@@ -14,17 +14,15 @@ from blocks import (
     Event,
     LogWindow,
     MisuseError,
-    Recorded,
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
-    decode_event,
 )
 from persistence._log import (
     Attempts,
     Head,
+    OwnStore,
     Removed,
-    Repeatable,
     Rest,
     StoredEvent,
     TimelineInfo,
@@ -33,14 +31,13 @@ from persistence._log import (
     checked_fork,
     checked_fork_window,
     checked_marks,
-    checked_rewrite,
-    checked_trim,
+    events_of,
     timeline_infos,
-    unused_archives,
 )
 from persistence._store import EventStore, StoreLocation, StoreReport
 
 if TYPE_CHECKING:
+    from persistence._archive import Change
     from persistence.artifacts import ArtifactStore, KeyRing, MemoryBackend
 
 
@@ -71,11 +68,9 @@ class MemoryLog:
 
 
 @attrs.define(eq=False)
-class MemoryStore(Repeatable, EventStore):
+class MemoryStore(OwnStore, EventStore):
     """A store in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised; it raises
     the errors of `EventStore`."""
-
-    can_remove = keeps_artifacts = True
 
     _logs: dict[TimelineId, MemoryLog] = attrs.field(
         factory=dict[TimelineId, MemoryLog], init=False, repr=False
@@ -107,12 +102,7 @@ class MemoryStore(Repeatable, EventStore):
             log = self._log(timeline_id)
             head = log.head
             events = read_log(log, timeline_id, head.window_start() - 1, head.version)
-        return head.window(decoded(events))
-
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        return decoded(self.read_bytes(timeline_id, after=after, limit=limit))
+        return head.window(events_of(timeline_id, events))
 
     def _bytes(self, timeline: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._lock:
@@ -160,9 +150,6 @@ class MemoryStore(Repeatable, EventStore):
             self._backend = self._backend or MemoryBackend()
         return ArtifactStore(self._backend, keys=keys, clock=clock, random=random)
 
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._watchers.add(timeline_id, wake)
-
     # Retention.
 
     def kept(self, timeline_id: TimelineId) -> Rest:
@@ -174,68 +161,19 @@ class MemoryStore(Repeatable, EventStore):
             self._refuse_if_closed()
             return {name: log.rest for name, log in self._logs.items() if log.rest != Rest()}
 
-    def trim(
-        self,
-        timeline_id: TimelineId,
-        before: int,
-        *,
-        archive: "str | os.PathLike[str] | None" = None,
-    ) -> Removed:
-        from persistence._archive import write_archive
-
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         with self._lock:
-            log = self._log(timeline_id)
-            checked_trim(timeline_id, before, log.head)
-            old = log.since(0, before - 1)
-            began_at = log.head.created_at
-            if archive is None:
-                rest = log.rest.forgetting(before, began_at)
-            elif old:
-                rows = ((n, event.data.decode()) for n, event in enumerate(old, log.rest.first))
-                archived = write_archive(archive, timeline_id, rows)
-                rest = log.rest.archiving(archived, began_at)
-            else:
-                return Removed()
-            self._logs[timeline_id] = attrs.evolve(log, events=log.since(before - 1), rest=rest)
-            return removed_of(old, self._unused(log.rest))
-
-    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        from persistence._archive import rewritten
-
-        with self._lock:
-            log = self._existing(timeline_id)
-            new: dict[int, StoredEvent] = {}
-            for version, event in events.items():
-                if not 1 <= version <= log.head.version:
-                    raise MisuseError(f"timeline {timeline_id!r} has no version {version}")
-                [(_, old)] = decoded(read_log(log, timeline_id, version - 1, version))
-                new[version] = checked_rewrite(version, old, event)
-            rest = rewritten(log.rest, timeline_id, {v: e.data.decode() for v, e in new.items()})
-            there = enumerate(log.since(0), rest.first)
-            stored = [new.get(version, event) for version, event in there]
-            self._logs[timeline_id] = attrs.evolve(log, events=stored, rest=rest)
-            return removed_of(list(new.values()), self._unused(log.rest))
-
-    def remove(self, timeline_id: TimelineId) -> Removed:
-        with self._lock:
-            log = self._existing(timeline_id)
-            del self._logs[timeline_id]
-            return removed_of(log.since(0), self._unused(log.rest))
+            log = self._log(timeline)
+            if not log.head.version:
+                raise UnknownTimelineError(timeline)
+            parts = log.events, log.head, log.rest
+            return change(HeldLog(*parts, timeline=timeline, logs=self._logs))
 
     def erase(self) -> tuple[str, ...]:
         """Do nothing: removed events are no longer in memory."""
         with self._lock:
             self._refuse_if_closed()
         return ()
-
-    def _unused(self, before: Rest) -> tuple[str, ...]:
-        return unused_archives(before, (log.rest for log in self._logs.values()))
-
-    def _existing(self, timeline_id: TimelineId) -> MemoryLog:
-        log = self._log(timeline_id)
-        if not log.head.version:
-            raise UnknownTimelineError(timeline_id)
-        return log
 
     def close(self) -> None:
         self._closed = True
@@ -257,24 +195,50 @@ def read_log(
     log.rest.refuse_forgotten(timeline, after + 1)
     archived: list[tuple[int, bytes]] = []
     if after < log.rest.removed:
-        from persistence._archive import archived_rows
+        from persistence._archive import archived_within
 
-        for archive in log.rest.within(after + 1, last):
-            rows = archived_rows(archive, after + 1, last)
-            archived += [(version, data.encode()) for version, data in rows]
+        rows = archived_within(log.rest, after + 1, last)
+        archived = [(version, data.encode()) for version, data in rows]
     there = enumerate(log.since(after, last), max(after + 1, log.rest.first))
     return [*archived, *((version, event.data) for version, event in there)]
 
 
-def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
-    """The rows with their JSON decoded to events."""
-    return [(version, decode_event(data)) for version, data in rows]
+@attrs.frozen(kw_only=True)
+class HeldLog(MemoryLog):
+    """A `HeldTimeline` in memory, while its store is locked."""
+
+    timeline: TimelineId
+    logs: dict[TimelineId, MemoryLog]
+
+    def rows(self, after: int, last: int) -> list[tuple[int, bytes]]:
+        return read_log(self, self.timeline, after, last)
+
+    def chain(self, version: int) -> int:
+        del version
+        return 0  # chains are not kept
+
+    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
+        self._put(self.since(before - 1), rest)
+        return _extent(self.since(0, before - 1))
+
+    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
+        there = enumerate(self.since(0), rest.first)
+        self._put([events.get(version, event) for version, event in there], rest)
+
+    def remove(self) -> tuple[int, int]:
+        del self.logs[self.timeline]
+        return _extent(self.since(0))
+
+    def all_rests(self) -> Iterable[Rest]:
+        return (log.rest for log in self.logs.values())
+
+    def _put(self, events: list[StoredEvent], rest: Rest) -> None:
+        self.logs[self.timeline] = MemoryLog(events=events, head=self.head, rest=rest)
 
 
-def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Removed:
-    """The result of removing `events`."""
-    size = sum(len(event.data) for event in events)
-    return Removed(events=len(events), size=size, unused=unused)
+def _extent(events: Sequence[StoredEvent]) -> tuple[int, int]:
+    """The number of events, and the bytes of their JSON."""
+    return len(events), sum(len(event.data) for event in events)
 
 
 @attrs.frozen

@@ -7,13 +7,19 @@ There is no index, for the reasons given in `persistence.duckdb._tables`.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import msgspec
 
-from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_records, encoded
+from persistence.artifacts._store import (
+    DROP_PIECES,
+    AuditRecord,
+    Entry,
+    Statement,
+    TableBackend,
+    encoded,
+)
 from persistence.artifacts._verify import ArtifactTables
 
 if TYPE_CHECKING:
@@ -38,49 +44,25 @@ SELECT DISTINCT slot FROM artifact_pieces WHERE slot NOT IN (SELECT slot FROM ar
 ADD_PIECE = "INSERT INTO artifact_pieces SELECT ?, ?, unnest(?), unnest(?)"
 ADD_ENTRY = "INSERT INTO artifacts VALUES (?, ?, ?)"
 ADD_RECORD = "INSERT INTO artifact_audit VALUES (?)"
-DROP_PIECES = "DELETE FROM artifact_pieces WHERE slot = ?"
-DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
-ENTRIES = "SELECT entry FROM artifacts"
-ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
 PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ? ORDER BY part"
-RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
 RECORD_COUNT = "SELECT count(*) FROM artifact_audit"
 ROWS = "SELECT artifact, slot, entry FROM artifacts ORDER BY ALL"
 PIECE_COUNTS = "SELECT slot, count(DISTINCT number) FROM artifact_pieces GROUP BY slot"
 
 
 @attrs.define(eq=False)
-class DuckDBReader:
-    """Reads the artifacts with cursors that are lent."""
+class DuckDBBackend(TableBackend):
+    """The `TableBackend` of a DuckDB store, one per store. The store lends its cursors; while it lends one for writing, it
+    appends nothing."""
 
+    RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
     _reading: Lend
-
-    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        query, values = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
-        with self._reading() as cursor:
-            rows = cursor.execute(query, values).fetchall()
-        return [decoded(data, "table artifacts") for (data,) in rows]
-
-    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
-        for number in range(first, last + 1):
-            with self._reading() as cursor:
-                rows = cursor.execute(PIECE, [slot, number]).fetchall()
-            if rows:
-                yield b"".join(part for (part,) in rows)
-
-
-@attrs.define(eq=False)
-class DuckDBBackend(DuckDBReader):
-    """A `Backend` in the file of a DuckDB store, one per store. The store lends its cursors; while it lends one for
-    writing, it appends nothing."""
-
     _writing: Lend
     _noted: Callable[[int], None]
     """Receives the number of durable audit records."""
-    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _records: int = attrs.field(default=0, init=False)
 
-    def __attrs_post_init__(self) -> None:
+    def prepare(self) -> None:
         """Create the tables if the file has none, and remove content that interrupted puts left."""
         with self._writing() as cursor:
             [(there,)] = cursor.execute(IS_THERE).fetchall()
@@ -99,48 +81,35 @@ class DuckDBBackend(DuckDBReader):
         """Commit each piece on its own, so that a slow producer does not block appends."""
         for number, piece in enumerate(pieces):
             parts = [piece[at : at + PART_BYTES] for at in range(0, len(piece), PART_BYTES)]
-            with self._writing() as cursor:
-                cursor.execute(ADD_PIECE, [slot, number, parts, list(range(len(parts)))])
+            self._write([(ADD_PIECE, [slot, number, parts, list(range(len(parts)))])])
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         row = [entry.metadata.id, entry.slot, encoded(entry).decode()]
-        with self._recording(record) as cursor:
-            cursor.execute(ADD_ENTRY, row)
+        self._write([self._audit(record), (ADD_ENTRY, row)])
 
-    def remove(self, entry: Entry, record: AuditRecord) -> None:
-        with self._recording(record) as cursor:
-            cursor.execute(DROP_PIECES, [entry.slot])
-            cursor.execute(DROP_ENTRY, [entry.slot])
-
-    def discard(self, slot: str) -> None:
-        with self._writing() as cursor:
-            cursor.execute(DROP_PIECES, [slot])
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        for number in range(first, last + 1):
+            if parts := self._column(PIECE, [slot, number]):
+                yield b"".join(parts)
 
     def tidy(self, now: float) -> None:  # noqa: ARG002 -- no other process can be writing a piece
         with self._writing() as cursor:
             cursor.execute("CHECKPOINT")
 
-    def record(self, record: AuditRecord) -> None:
-        with self._recording(record):
-            pass
+    def _audit(self, record: AuditRecord) -> Statement:
+        return ADD_RECORD, [msgspec.json.encode(record).decode()]
 
-    @contextmanager
-    def _recording(self, record: AuditRecord) -> "Generator[DuckDBPyConnection]":
-        """The changes made with the cursor and the audit record: both are committed, or neither."""
+    def _column(self, query: str, values: Sequence[object]) -> list[Any]:
+        with self._reading() as cursor:
+            return [value for (value,) in cursor.execute(query, values).fetchall()]
+
+    def _write(self, statements: Sequence[Statement]) -> None:
         with self._writing() as cursor:
             with _transaction(cursor):
-                cursor.execute(ADD_RECORD, [msgspec.json.encode(record).decode()])
-                yield cursor
-            self._records += 1
+                for statement, values in statements:
+                    cursor.execute(statement, values)
+            self._records += sum(statement == ADD_RECORD for statement, _ in statements)
             self._noted(self._records)
-
-    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
-        with self._reading() as cursor:
-            rows = cursor.execute(RECORDS).fetchall()
-        return decoded_records((data for (data,) in rows), "table artifact_audit", artifact)
-
-    def close(self) -> None:
-        pass  # the store closes the file
 
 
 def tables_of(cursor: "DuckDBPyConnection") -> ArtifactTables:
@@ -150,7 +119,7 @@ def tables_of(cursor: "DuckDBPyConnection") -> ArtifactTables:
     return ArtifactTables(
         rows=cursor.execute(ROWS).fetchall(),
         pieces=dict(cursor.execute(PIECE_COUNTS).fetchall()),
-        records=[data for (data,) in cursor.execute(RECORDS).fetchall()],
+        records=[data for (data,) in cursor.execute(DuckDBBackend.RECORDS).fetchall()],
     )
 
 

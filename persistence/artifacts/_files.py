@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, suppress
 from io import FileIO
 from itertools import count
 from pathlib import Path, PurePath
-from threading import Lock
 from typing import BinaryIO, Final
 
 import attrs
@@ -26,6 +25,7 @@ from persistence.artifacts._crypt import in_pieces
 from persistence.artifacts._store import (
     PIECE_BYTES,
     AuditRecord,
+    Backend,
     Entry,
     decoded,
     decoded_records,
@@ -37,12 +37,11 @@ LEFTOVER_SECONDS = 24 * 3600.0
 
 
 @attrs.define(eq=False)
-class FolderBackend:
+class FolderBackend(Backend):
     """A `Backend` in the folder `root`, which is created if it does not exist and which several processes may share.
     Lines are only appended to the audit, and an entry appears by an atomic rename."""
 
     root: Path
-    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _audit: FileIO = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -181,14 +180,13 @@ OTHERS: Final = "others"
 
 
 @attrs.define(eq=False)
-class UrlBackend:
+class UrlBackend(Backend):
     """A `Backend` at a URL. Objects cannot be appended to, so each audit record is one, in the folder of its artifact; an
     entry is written last and in one piece. `opening` is part of the names of its audit records, so that they differ from
     those of other processes."""
 
     _objects: Objects
     _opening: str
-    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _numbers: Iterator[int] = attrs.field(factory=count, init=False)
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
@@ -232,9 +230,6 @@ class UrlBackend:
         folder = "audit" if artifact is None else f"audit/{_folder_of(artifact)}"
         contents = sorted(self._read_all(folder), key=lambda each: PurePath(each[0]).name)
         return [record for p, data in contents for record in decoded_records([data], p, artifact)]
-
-    def close(self) -> None:
-        pass  # the library shares its connections
 
     def _read_all(self, folder: str) -> list[tuple[str, bytes]]:
         names = [each["path"] for each in self._objects.list(folder)]

@@ -15,33 +15,29 @@ import msgspec
 from blocks import StoreError
 from persistence.artifacts._crypt import pieces_of
 from persistence.artifacts._files import LEFTOVER_SECONDS
-from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_records, encoded
+from persistence.artifacts._store import AuditRecord, Entry, Statement, TableBackend, encoded
 from persistence.sql._database import Connection, Database, Patience, TakenError
 
 ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"
 ADD_ENTRY: Final = "INSERT INTO artifacts VALUES (?, ?, ?)"
 ADD_RECORD: Final = "INSERT INTO artifact_audit VALUES (?, {number}, ?)"
-DROP_PIECES: Final = "DELETE FROM artifact_pieces WHERE slot = ?"
-DROP_ENTRY: Final = "DELETE FROM artifacts WHERE slot = ?"
 DROP_LEFT_BEHIND: Final = """
 DELETE FROM artifact_pieces WHERE at < ? AND slot NOT IN (SELECT slot FROM artifacts)
 """
-ENTRIES: Final = "SELECT entry FROM artifacts"
-ENTRIES_OF: Final = "SELECT entry FROM artifacts WHERE artifact = ?"
 PIECE: Final = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
 PIECES_OF: Final = "SELECT count(*) FROM artifact_pieces WHERE slot = ?"
-RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 
 
 @attrs.define(eq=False)
-class SQLBackend:
-    """A `Backend` in the tables of an SQL database."""
+class SQLBackend(TableBackend):
+    """The `TableBackend` of a multi-process store."""
 
+    RECORDS = "SELECT record FROM artifact_audit ORDER BY made"
     _database: Database
     _patience: Patience
     _refuse_if_not_ours: Callable[[], None]
     _clock: Callable[[], float]
-    lock: Lock = attrs.field(repr=False)
+    lock: Lock = attrs.field(kw_only=True, repr=False)
     """One per store, even if its artifacts are opened several times."""
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
@@ -54,37 +50,20 @@ class SQLBackend:
         row = (entry.slot, entry.metadata.id, encoded(entry))
         self._write([(ADD_ENTRY, row), self._audit(record)], lambda here: _check_whole(here, entry))
 
-    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        query, values = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
-        return [decoded(data, "table artifacts") for data in self._column(query, values)]
-
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         for number in range(first, last + 1):
             yield from self._column(PIECE, [slot, number])
 
-    def remove(self, entry: Entry, record: AuditRecord) -> None:
-        drops = [(statement, (entry.slot,)) for statement in (DROP_PIECES, DROP_ENTRY)]
-        self._write([self._audit(record), *drops])
-
-    def discard(self, slot: str) -> None:
-        self._write([(DROP_PIECES, (slot,))])
-
     def tidy(self, now: float) -> None:
         self._write([(DROP_LEFT_BEHIND, (now - LEFTOVER_SECONDS,))])
 
-    def record(self, record: AuditRecord) -> None:
-        self._write([self._audit(record)])
-
-    def _audit(self, record: AuditRecord) -> tuple[str, Sequence[object]]:
+    def _audit(self, record: AuditRecord) -> Statement:
         statement = ADD_RECORD.replace("{number}", self._database.number("artifact_audit"))
         return statement, (token_hex(8), msgspec.json.encode(record))
 
-    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
-        return decoded_records(self._column(RECORDS, []), "table artifact_audit", artifact)
-
     def _write(
         self,
-        statements: Sequence[tuple[str, Sequence[object]]],
+        statements: Sequence[Statement],
         check: Callable[[Connection], None] = lambda _: None,
     ) -> None:
         """Run all statements in one transaction; roll it back if `check` raises at its end."""
@@ -109,9 +88,6 @@ class SQLBackend:
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
-
-    def close(self) -> None:
-        pass  # the store closes the database
 
 
 def _check_whole(connection: Connection, entry: Entry) -> None:

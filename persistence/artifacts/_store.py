@@ -1,11 +1,12 @@
-"""What artifacts are: the description of a content, who may request it, and the protocol of the place where a store keeps
+"""What artifacts are: the description of a content, who may request it, and the places where a store keeps
 content. All rules are in `_artifacts`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from threading import Lock
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import attrs
 import msgspec
@@ -157,51 +158,51 @@ class Entry:
     """Proof, made with the key, that the metadata is unchanged; empty if the content is not encrypted."""
 
 
-class Backend(Protocol):
+@attrs.define(eq=False)
+class Backend(ABC):
     """A place where artifacts are stored. When a method returns, its changes are durable."""
 
-    lock: Lock
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     """Held from checking whether an entry exists until adding it."""
 
+    @abstractmethod
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
         """Write the pieces of a slot; all but the last have `PIECE_BYTES`."""
-        ...
 
+    @abstractmethod
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         """Add the entry of a filled slot, with an audit record."""
-        ...
 
+    @abstractmethod
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         """The entries of one artifact, of all tenants; None: of all artifacts. In any order."""
-        ...
 
+    @abstractmethod
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         """The pieces `first` to `last`; missing ones are left out."""
-        ...
 
+    @abstractmethod
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         """Write the audit record, then remove the entry, its content first."""
-        ...
 
+    @abstractmethod
     def discard(self, slot: str) -> None:
         """Remove the content of a slot that was never entered."""
-        ...
 
+    @abstractmethod
     def tidy(self, now: float) -> None:
         """After a sweep: release unused space, and remove content that interrupted puts left."""
-        ...
 
+    @abstractmethod
     def record(self, record: AuditRecord) -> None:
         """Append a record to the audit."""
-        ...
 
+    @abstractmethod
     def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         """The audit of one artifact, by its id as requested; None: the whole. Oldest first."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 -- most have none of their own
         """Release files and connections."""
-        ...
 
 
 class _StoredEntry(Struct, frozen=True, kw_only=True):
@@ -263,10 +264,9 @@ def decoded_records(
 
 
 @attrs.define(eq=False)
-class MemoryBackend:
+class MemoryBackend(Backend):
     """A `Backend` in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised."""
 
-    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _content: dict[str, tuple[bytes, ...]] = attrs.field(
         factory=dict[str, tuple[bytes, ...]], init=False, repr=False
     )
@@ -308,5 +308,46 @@ class MemoryBackend:
     def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         return decoded_records(list(self._records), "memory", artifact)
 
-    def close(self) -> None:
-        pass  # a `MemoryStore` uses the same backend again
+
+ENTRIES: Final = "SELECT entry FROM artifacts"
+ENTRIES_OF: Final = "SELECT entry FROM artifacts WHERE artifact = ?"
+DROP_PIECES: Final = "DELETE FROM artifact_pieces WHERE slot = ?"
+DROP_ENTRY: Final = "DELETE FROM artifacts WHERE slot = ?"
+Statement: TypeAlias = tuple[str, Sequence[object]]
+"""SQL, and its values."""
+
+
+class TableBackend(Backend):
+    """A `Backend` in three tables of a database, which a store closes."""
+
+    RECORDS: ClassVar[str]
+    """A query for all audit records, oldest first."""
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        query, values = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+        return [decoded(data, "table artifacts") for data in self._column(query, values)]
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        drops = [(statement, (entry.slot,)) for statement in (DROP_PIECES, DROP_ENTRY)]
+        self._write([self._audit(record), *drops])
+
+    def discard(self, slot: str) -> None:
+        self._write([(DROP_PIECES, (slot,))])
+
+    def record(self, record: AuditRecord) -> None:
+        self._write([self._audit(record)])
+
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        return decoded_records(self._column(self.RECORDS, []), "table artifact_audit", artifact)
+
+    @abstractmethod
+    def _audit(self, record: AuditRecord) -> Statement:
+        """What adds a record to the audit."""
+
+    @abstractmethod
+    def _column(self, query: str, values: Sequence[object]) -> Sequence[bytes | str]:
+        """The result of a query for one column."""
+
+    @abstractmethod
+    def _write(self, statements: Sequence[Statement]) -> None:
+        """Run all statements in one transaction."""

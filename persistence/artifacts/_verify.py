@@ -3,28 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Protocol
 
 import attrs
 
 from blocks import DamagedStoreError, StoreError
 from persistence._store import StoreProblem
 from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for, pieces_of
-from persistence.artifacts._store import Entry, decoded, decoded_record
-
-
-class Readable(Protocol):
-    """The methods of a backend that are used here."""
-
-    def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
-    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
+from persistence.artifacts._store import Backend, Entry, decoded, decoded_record
 
 
 @attrs.frozen
 class Examination:
     """Checks the artifacts of a backend; changes nothing, and writes no audit records."""
 
-    _backend: Readable
+    _backend: Backend
     _keys: KeyRing | None = None
 
     def entries(self, artifact: str | None = None) -> tuple[Sequence[Entry], list[StoreProblem]]:

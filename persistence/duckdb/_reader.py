@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 
 from blocks import CodecError, Recorded, TimelineId, kind_of
-from persistence._archive import archived_rows
-from persistence._log import Rest, chain_at
+from persistence._archive import archived_within
+from persistence._log import Rest, chain_at, damaged, events_of
 from persistence._store import Skim
 from persistence.duckdb._file import interrupts, translated
 from persistence.duckdb._tables import Row, fetching, linked, rest_of, whole
 from persistence.duckdb._writer import CursorPool, StoredTimeline, Writer
-from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -130,17 +129,12 @@ class Reader:
         rows.sort(key=lambda row: row[0])
         if [seq for seq, _ in rows] == list(range(first, last + 1)):
             return rows
-        rows = [*self._archived(timeline, first, last), *rows]
+        rest = self.rest(timeline)
+        rest.refuse_forgotten(timeline.name, first)
+        rows = [*archived_within(rest, first, last), *rows]
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
             raise damaged(timeline.name, f"some of the events {first} to {last} are missing")
         return rows
-
-    def _archived(self, timeline: StoredTimeline, first: int, last: int) -> Iterator[Row]:
-        """The rows that were moved into archive files."""
-        rest = self.rest(timeline)
-        rest.refuse_forgotten(timeline.name, first)
-        for archive in rest.within(first, last):
-            yield from archived_rows(archive, first, min(last, rest.removed))
 
     def _whole(self, timeline: StoredTimeline, rows: Sequence[Row]) -> Iterator[Row]:
         """The rows, with large events put together from their pieces."""

@@ -3,7 +3,6 @@
 import glob
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from blocks import (
 )
 from persistence._file import (
     FileLocation,
+    copied,
     copy_of_a_moment,
     database_path,
     identity,
@@ -72,12 +72,12 @@ from persistence.duckdb._writer import (
     Writer,
     all_heads,
 )
-from persistence.sql._retention import Change
 from persistence.sql._store import RelationalStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from persistence._archive import Change
     from persistence.artifacts import KeyRing
     from persistence.artifacts._duckdb import DuckDBBackend
 
@@ -176,9 +176,10 @@ class DuckDBStore(RelationalStore):
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
-    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, str]]:
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
         stored = self._timeline(timeline)
-        return self._reader.page(stored, after, min(after + limit, stored.head.version))
+        page = self._reader.page(stored, after, min(after + limit, stored.head.version))
+        return [(seq, payload.encode()) for seq, payload in page]
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
@@ -232,7 +233,7 @@ class DuckDBStore(RelationalStore):
             rests, names = all_rests(cursor), cursor.execute(TRIMMED_NAMES).fetchall()
         return {TimelineId(name): rests[number] for number, name in names if number in rests}
 
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         self._refuse_if_not_ours()
         with self._removing:
             return change(FileTimeline.of(self._writer, self._reader, self._group.alone, timeline))
@@ -251,7 +252,7 @@ class DuckDBStore(RelationalStore):
 
         self._refuse_if_not_ours()
         with self._removing, self._group.alone():
-            if not self._cursors.alone(write):
+            if not self._cursors.alone(write, waits=True):
                 raise StoreError(
                     f"{self.path} is being read; repeat the call when all reads have ended"
                 )
@@ -272,9 +273,12 @@ class DuckDBStore(RelationalStore):
 
         self._refuse_if_not_ours()
         with self._artifacts_lock:
-            self._artifacts = self._artifacts or DuckDBBackend(
-                self._reading, self._writing, lambda records: self._lock.note(records=records)
-            )
+            if self._artifacts is None:
+                backend = DuckDBBackend(
+                    self._reading, self._writing, lambda records: self._lock.note(records=records)
+                )
+                backend.prepare()
+                self._artifacts = backend
         return self._artifacts
 
     def block_index(self) -> DuckDBIndex:
@@ -363,7 +367,7 @@ class Cache:
         if self._passed < ENOUGH:
             return
         with self._group.alone_at_once() as is_alone:
-            if is_alone and self._cursors.when_idle(self._drop):
+            if is_alone and self._cursors.alone(self._drop, waits=False):
                 self._passed = 0
 
     def written(self, size: int) -> None:
@@ -427,9 +431,7 @@ class DuckDBLocation(FileLocation):
         lock = FileLock.acquire(path)
         try:
             with system_errors(path):
-                for each in (path, log_path(path)):
-                    if each.exists():
-                        shutil.copyfile(each, folder / each.name)
+                copied(path, ("", ".wal"), folder)
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()

@@ -35,8 +35,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError
-from persistence._log import ArchivedRange, LinkedRow, Rest, chain_start, content_hash
-from persistence.sql._rows import damaged
+from persistence._log import ArchivedRange, LinkedRow, Rest, chain_start, content_hash, damaged
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -256,10 +255,13 @@ def end_of(cursor: "DuckDBPyConnection", number: int, name: str, version: int) -
     """The chain after the newest event of a timeline.
 
     Raises:
-        DamagedStoreError: the log does not end as it did when the write-ahead log was last folded.
-        CodecError: the event cannot be read.
+        DamagedStoreError: the event cannot be read, or the log does not end as it did when the write-ahead log was last
+            folded.
     """
-    rows = linked(cursor, number)(version)
+    try:
+        rows = linked(cursor, number)(version)
+    except CodecError as error:
+        raise damaged(name, str(error)) from error
     chain = rows[0][2] ^ content_hash(rows[0][1]) if rows else chain_start(name)
     for then, its_chain in cursor.execute(_HEAD, [number]).fetchall():
         if version < then:

@@ -13,7 +13,7 @@ from persistence._archive import archive_problems
 from persistence._log import ALTERED, Rest, Walk, chain_step, content_hash, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
-from persistence.artifacts._duckdb import DuckDBReader, tables_of
+from persistence.artifacts._duckdb import DuckDBBackend, tables_of
 from persistence.artifacts._verify import Examination
 from persistence.duckdb._file import (
     FileLock,
@@ -116,7 +116,8 @@ def verify_tables(
             with errors(path):
                 yield second
 
-        examined = Examination(DuckDBReader(lent), keys).problems(entries)
+        backend = DuckDBBackend(lent, lent, lambda _: None)
+        examined = Examination(backend, keys).problems(entries)
         return StoreReport(
             timelines=len(counts),
             events=sum(row[2] for row in counts),

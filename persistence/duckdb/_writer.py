@@ -19,7 +19,6 @@ import attrs
 
 from blocks import (
     ClosedError,
-    CodecError,
     DamagedStoreError,
     FoldlineError,
     ForgottenError,
@@ -53,7 +52,6 @@ from persistence.duckdb._tables import (
     stale_ends,
     stand_in,
 )
-from persistence.sql._rows import damaged
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
@@ -162,10 +160,7 @@ class Heads:
         """
         while (timeline := self.timeline(name)).chain is None:
             with self._cursors.borrow() as cursor:
-                try:
-                    chain = end_of(cursor, timeline.number, name, timeline.head.version)
-                except CodecError as error:
-                    raise damaged(name, str(error)) from error
+                chain = end_of(cursor, timeline.number, name, timeline.head.version)
             with self._moving, self._mutex:
                 if self._held.get(name, timeline) is timeline:  # else it was read before a commit
                     self._held[name] = attrs.evolve(timeline, chain=chain)
@@ -262,20 +257,15 @@ class CursorPool:
                 self._idle.append(cursor)
                 self._change.notify_all()
 
-    def when_idle(self, action: Callable[[], None]) -> bool:
-        """Run `action` if no cursor is lent, and lend none meanwhile; return whether it ran."""
+    def alone(self, action: Callable[[], None], *, waits: bool) -> bool:
+        """Run `action` if no cursor is lent, and lend none meanwhile; return whether it ran. `waits`: wait for that, up
+        to `PATIENCE_SECONDS`."""
         with self._change:
-            if self._lent or self._closed:
-                return False
-            action()
-            return True
-
-    def alone(self, action: Callable[[], None]) -> bool:
-        """Like `when_idle`, but wait up to `PATIENCE_SECONDS` until no cursor is lent."""
-        with self._change:
-            if not self._change.wait_for(lambda: self._lent == 0, PATIENCE_SECONDS):
-                return False
-            return self.when_idle(action)
+            is_idle = self._change.wait_for(lambda: not self._lent, PATIENCE_SECONDS * waits)
+            if is_idle and not self._closed:
+                action()
+                return True
+            return False
 
     def abandon(self) -> None:
         """Close the idle cursors and do not wait for lent ones: the store was dropped, and its readers with it."""
@@ -321,10 +311,6 @@ class Writer:
     _path: Path
     _lock: FileLock
     heads: Heads
-    _log: Path = attrs.field(
-        default=attrs.Factory(lambda self: log_path(self._path), takes_self=True), init=False
-    )
-    """The write-ahead log of the file."""
     events_total: int = attrs.field(default=0, init=False)
     _last_number: int = attrs.field(default=0, init=False)
     """The highest number of a timeline."""
@@ -587,8 +573,8 @@ class Writer:
             # Once: if this fails, a copy without the log is less surely noticed.
             self._is_begun = True
             self.fold()
-        if not self._log.exists():
-            create_beside(self._log, self._path)
+        if not (log := log_path(self._path)).exists():
+            create_beside(log, self._path)
 
     def fold(self) -> None:
         """Checkpoint the write-ahead log into the file, which then says that a new one follows.
@@ -603,7 +589,7 @@ class Writer:
             try:
                 self._cursor.execute("CHECKPOINT")
             finally:
-                create_beside(self._log, self._path)
+                create_beside(log_path(self._path), self._path)
                 self._cursor.execute("UPDATE fold SET is_whole = true")
 
     def _note_fold(self, *, is_whole: bool) -> None:
@@ -611,7 +597,7 @@ class Writer:
         import duckdb
 
         grown = stale_ends(self._cursor) if self._is_stale else self._ends
-        create_beside(self._log, self._path)
+        create_beside(log_path(self._path), self._path)
         try:
             self._cursor.execute("BEGIN")
             put_ends(self._cursor, grown)
@@ -655,8 +641,10 @@ class Writer:
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
         with suppress(OSError):
-            if not self._log.stat().st_size:  # nothing was written after it was made
-                self._log.unlink()
+            if (
+                not (log := log_path(self._path)).stat().st_size
+            ):  # nothing was written after it was made
+                log.unlink()
         self.abandon()
 
 

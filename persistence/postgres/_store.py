@@ -74,7 +74,7 @@ class PostgresStore(SQLStore):
     def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
         if not super()._is_there(timeline, after, stored):
             return False
-        self._settled(self._postgres.confirm)
+        self._settled(lambda _: self._postgres.confirm())
         return True
 
     def hears_others(self) -> bool:

@@ -51,19 +51,16 @@ class WithArchives:
         after: int = 0,
         last: int | None = None,
     ) -> Iterable[Recorded]:
-        if self._store.kept(timeline).archives:
-            return Scan(self._store).related(timeline, stems, after=after, last=last)
-        return self._index.related(timeline, stems, after=after, last=last)
+        return self._of(timeline).related(timeline, stems, after=after, last=last)
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
-        if self._store.kept(timeline).archives:
-            return ()
-        return self._index.new_turns(timeline, last)
+        return self._of(timeline).new_turns(timeline, last)
 
     def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
-        if self._store.kept(timeline).archives:
-            return ()
-        return self._index.turns(timeline, last, after=after)
+        return self._of(timeline).turns(timeline, last, after=after)
+
+    def _of(self, timeline: TimelineId) -> BlockIndex:
+        return Scan(self._store) if self._store.kept(timeline).archives else self._index
 
 
 def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
@@ -103,6 +100,8 @@ FOLDED_TO_ASCII: Final = (
     "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 )
 """All letters outside ASCII whose case folding contains an ASCII letter."""
+FOLDED_STARTS: Final = sorted({letter.encode()[:2].hex() for letter in FOLDED_TO_ASCII})
+"""Their first two bytes, in hexadecimal: databases find these many times faster than one of several letters."""
 CONDITIONS_MAX: Final = 32
 """With more conditions, a query takes the database longer than it saves in Python."""
 SUMMARY: Final = "su:"

@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError, Recorded, TimelineId, TurnId, decode_event
+from persistence._log import damaged
 from persistence._store import TurnChange
 from persistence.search._index import (
     CONDITIONS_MAX,
@@ -21,7 +22,7 @@ from persistence.search._index import (
     runs_in,
 )
 from persistence.sql._database import Dialect
-from persistence.sql._rows import VERSION_MAX, damaged
+from persistence.sql._rows import VERSION_MAX
 
 ROWS: Final = 64
 """Events to read at first, while their size is unknown."""

@@ -1,7 +1,6 @@
-"""Removing events from a log, and what is left then: the same in every relational store, and as a database of several
-processes does it.
+"""Removing events from a log, and what is left then, in a database of several processes.
 
-In a database of several processes, the table `trims` has a row for each timeline whose oldest events were removed,
+The table `trims` has a row for each timeline whose oldest events were removed,
 written in the transaction that removes them.  Its manifest, which is JSON, names the forgotten versions, the archive
 files, and the marks of compactions in the archives.  An archive is written while the timeline is locked, before its
 rows are removed, so a reader finds either the rows or the manifest that names the file.
@@ -9,8 +8,7 @@ rows are removed, so a reader finds either the rows or the manifest that names t
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 import msgspec
@@ -18,9 +16,7 @@ import msgspec
 from blocks import (
     CodecError,
     DamagedStoreError,
-    Event,
     LogWindow,
-    MisuseError,
     TimelineId,
     UnknownTimelineError,
     decode_event,
@@ -40,12 +36,11 @@ from persistence._log import (
     checked_fork,
     checked_fork_window,
     checked_marks,
-    checked_rewrite,
-    checked_trim,
     content_hash,
+    damaged,
+    events_of,
     extended,
     is_sound,
-    unused_archives,
     xor,
 )
 from persistence._store import StoreProblem
@@ -60,128 +55,15 @@ from persistence.sql._rows import (
     Row,
     check_end,
     columns,
-    damaged,
-    events_of,
     without_gaps,
 )
+
+if TYPE_CHECKING:
+    from persistence._archive import Change
 
 STEP: Final = 64
 """Events to read at first, while their size is unknown."""
 
-
-# The same in every relational store.
-
-
-class HeldTimeline(Protocol):
-    """A timeline from which nobody else removes events meanwhile; each change is one commit, or part of one."""
-
-    @property
-    def timeline(self) -> TimelineId: ...
-
-    @property
-    def head(self) -> Head:
-        """With the time of the first event."""
-        ...
-
-    @property
-    def rest(self) -> Rest:
-        """Which part was left before the change."""
-        ...
-
-    def rows(self, after: int, last: int) -> Sequence[Row]:
-        """Versions and payloads of the events after version `after`, up to `last`, wherever they are.
-
-        Raises:
-            DamagedStoreError: an event is missing.
-        """
-        ...
-
-    def chain(self, version: int) -> int:
-        """The chain after a version that was not forgotten."""
-        ...
-
-    def trim(self, before: int, rest: Rest) -> tuple[int, int]:
-        """Remove the rows older than version `before`, so that `rest` is left; return their number and bytes."""
-        ...
-
-    def rewrite(self, rest: Rest, events: Mapping[int, StoredEvent]) -> None:
-        """Replace the payloads of these versions that are in rows."""
-        ...
-
-    def remove(self) -> tuple[int, int]:
-        """Remove all rows; return the number of events and their bytes."""
-        ...
-
-    def all_rests(self) -> Iterable[Rest]:
-        """Which part is left of each timeline from which events were removed, after the change."""
-        ...
-
-
-def trim(held: HeldTimeline, before: int, archive: "str | PathLike[str] | None" = None) -> Removed:
-    """Remove or archive the events older than version `before`."""
-    from persistence._archive import write_archive
-
-    checked_trim(held.timeline, before, held.head)
-    old, began_at = held.rest, held.head.created_at
-    if archive is None:
-        rest = old.forgetting(before, began_at)
-        if rest.forgotten > old.forgotten:
-            rest = attrs.evolve(rest, anchor=held.chain(rest.forgotten))
-    elif before > old.first:
-        archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
-        rest = old.archiving(archived, began_at)
-    else:
-        return Removed()
-    events, size = held.trim(before, rest)
-    return Removed(events=events, size=size, unused=_unused(held))
-
-
-def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
-    """Replace the events of these versions."""
-    from persistence._archive import rewritten
-
-    new = {version: _replacement(held, version, event) for version, event in events.items()}
-    payloads = {version: event.data.decode() for version, event in new.items()}
-    held.rewrite(rewritten(held.rest, held.timeline, payloads), new)
-    size = sum(len(event.data) for event in new.values())
-    return Removed(events=len(new), size=size, unused=_unused(held))
-
-
-def remove(held: HeldTimeline) -> Removed:
-    """Remove the timeline."""
-    events, size = held.remove()
-    return Removed(events=events, size=size, unused=_unused(held))
-
-
-def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str]]:
-    """Versions and JSON of the events after version `after`, up to `last`; few of them are in memory at a time."""
-    for begin in range(after, last, STEP):
-        for version, payload in held.rows(begin, min(begin + STEP, last)):
-            try:
-                yield version, payload.decode()
-            except UnicodeDecodeError as error:
-                raise damaged(
-                    held.timeline, f"event {version} is not valid UTF-8 text ({error})"
-                ) from error
-
-
-def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
-    if not 1 <= version <= held.head.version:
-        raise MisuseError(f"timeline {held.timeline!r} has no version {version}")
-    held.rest.refuse_forgotten(held.timeline, version)
-    rows = held.rows(version - 1, version)
-    if not rows:
-        raise damaged(held.timeline, f"event {version} is missing")
-    [(_, old)] = events_of(held.timeline, rows)
-    return checked_rewrite(version, old, event)
-
-
-def _unused(held: HeldTimeline) -> tuple[str, ...]:
-    """The archive files of the timeline to which no log refers any more."""
-    return unused_archives(held.rest, held.all_rests()) if held.rest.archives else ()
-
-
-# In a database of several processes.
 
 _NEW_LINK: Final = xor("link", "CAST(? AS bigint)")
 COPY: Final = f"""
@@ -215,7 +97,6 @@ DROP_TRIM: Final = "DELETE FROM trims WHERE timeline = ?"
 ADD_TRIM: Final = "INSERT INTO trims(timeline, first, began_at, manifest) VALUES (?, ?, ?, ?)"
 
 _Result = TypeVar("_Result")
-Change: TypeAlias = Callable[[HeldTimeline], Removed]
 
 
 @attrs.frozen(kw_only=True)
@@ -369,7 +250,7 @@ class LockedTimeline:
         return all_trimmed(self.connection).values()
 
 
-def changed(database: Database, timeline: TimelineId, change: Change) -> Removed:
+def changed(database: Database, timeline: TimelineId, change: "Change") -> Removed:
     """The result of a change of an existing timeline, in one transaction.
 
     Raises:
@@ -540,12 +421,10 @@ def _steady(
 def _rows_of(
     connection: Connection, timeline: TimelineId, rest: Rest, after: int, last: int
 ) -> Sequence[Row]:
-    from persistence._archive import archived_rows
+    from persistence._archive import archived_within
 
-    rows: list[Row] = []
-    for archive in rest.within(after + 1, last):
-        texts = archived_rows(archive, after + 1, last)
-        rows += [(version, text.encode()) for version, text in texts]
+    archived = archived_within(rest, after + 1, last)
+    rows: list[Row] = [(version, text.encode()) for version, text in archived]
     if last >= rest.first:
         rows += connection.rows(RANGE, [timeline, max(after, rest.removed), last])
     return without_gaps(timeline, after, rows)

@@ -1,20 +1,26 @@
 """Rows of events: writing and reading them."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
 
 from blocks import (
     CodecError,
-    DamagedStoreError,
     LogWindow,
-    Recorded,
     TimelineId,
     decode_event,
     kind_of,
 )
-from persistence._log import Head, Mark, StoredEvent, chain_step, content_hash
+from persistence._log import (
+    Head,
+    Mark,
+    StoredEvent,
+    chain_step,
+    content_hash,
+    damaged,
+    events_of,
+)
 from persistence._store import Skim
 from persistence.sql._database import Rows
 
@@ -195,28 +201,6 @@ def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Seque
         if seq != due:
             raise damaged(timeline, f"event {due} is missing; event {seq} is in its place")
     return rows
-
-
-def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> list[Recorded]:
-    """The events of these rows.
-
-    Raises:
-        DamagedStoreError: one cannot be read.
-    """
-    events: list[Recorded] = []
-    for seq, payload in rows:
-        try:
-            events.append((seq, decode_event(payload)))
-        except CodecError as error:
-            raise damaged(timeline, f"event {seq} cannot be decoded: {error}") from error
-    return events
-
-
-def damaged(timeline: str, what: str) -> DamagedStoreError:
-    return DamagedStoreError(
-        f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
-        " from a backup, or let `foldline repair` save the rest into a new store"
-    )
 
 
 def skimmed(

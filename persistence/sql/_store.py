@@ -22,7 +22,6 @@ from blocks import (
     Event,
     LogWindow,
     OutcomeUnknownError,
-    Recorded,
     StoreError,
     TimelineExistsError,
     TimelineId,
@@ -31,15 +30,14 @@ from blocks import (
 )
 from persistence._log import (
     Attempts,
+    OwnStore,
     Removed,
-    Repeatable,
     Rest,
     StoredEvent,
     TimelineInfo,
     Watchers,
     chain_at,
     checked_events,
-    checked_page,
     is_sound,
 )
 from persistence._store import EventStore, Skim, StoreReport
@@ -56,8 +54,6 @@ from persistence.sql._database import (
 )
 from persistence.sql._index import SQLIndex
 from persistence.sql._retention import (
-    Change,
-    HeldTimeline,
     all_trimmed,
     altered,
     append_marks,
@@ -65,24 +61,20 @@ from persistence.sql._retention import (
     archived_window,
     changed,
     fork,
-    remove,
-    rewrite,
     row_of,
-    trim,
     trimmed_of,
 )
 
 if TYPE_CHECKING:
+    from persistence._archive import Change, HeldTimeline
     from persistence.artifacts import ArtifactStore, KeyRing
-    from persistence.artifacts._duckdb import DuckDBBackend
     from persistence.artifacts._sql import SQLBackend
+    from persistence.artifacts._store import TableBackend
 
 
-class RelationalStore(Repeatable, EventStore):
+class RelationalStore(OwnStore, EventStore):
     """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
-    can_remove = keeps_artifacts = True
-    _watchers: Watchers
     _place: object
     """What is open: the file, or the name of the database."""
     _pid: int
@@ -97,41 +89,6 @@ class RelationalStore(Repeatable, EventStore):
         if self._closed:
             raise ClosedError(f"{self._place} is closed; open the store again")
 
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        checked_page(after, limit)
-        return _rows.events_of(timeline_id, self._page(timeline_id, after, limit))
-
-    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
-        rows = self._page(timeline, after, limit)
-        return [(seq, data.encode() if isinstance(data, str) else data) for seq, data in rows]
-
-    @abstractmethod
-    def _page(
-        self, timeline: TimelineId, after: int, limit: int
-    ) -> Sequence[tuple[int, bytes | str]]:
-        """Versions and JSON of the next events, as `read` says."""
-
-    def trim(
-        self,
-        timeline_id: TimelineId,
-        before: int,
-        *,
-        archive: "str | os.PathLike[str] | None" = None,
-    ) -> Removed:
-        return self._changed(timeline_id, partial(trim, before=before, archive=archive))
-
-    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        return self._changed(timeline_id, partial(rewrite, events=events))
-
-    def remove(self, timeline_id: TimelineId) -> Removed:
-        return self._changed(timeline_id, remove)
-
-    @abstractmethod
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
-        """The result of `change` of an existing timeline; its changes are one commit."""
-
     def artifacts(
         self,
         *,
@@ -145,7 +102,7 @@ class RelationalStore(Repeatable, EventStore):
         return ArtifactStore(self._backend(clock), keys=keys, clock=clock, random=random)
 
     @abstractmethod
-    def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend | SQLBackend":
+    def _backend(self, clock: Callable[[], float]) -> "TableBackend":
         """What keeps the artifacts; creates their tables if there are none."""
 
     def skim(
@@ -169,9 +126,6 @@ class RelationalStore(Repeatable, EventStore):
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """As `skim`, of timelines from which nothing was removed."""
 
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._watchers.add(timeline_id, wake)
-
 
 class SQLStore(RelationalStore):
     """An `EventStore` in a database; closing the store closes the database."""
@@ -193,14 +147,14 @@ class SQLStore(RelationalStore):
         _rows.checked_rows(stored)
         has_marks = any(event.ref is not None for event in stored)
 
-        def once() -> bool:
+        def write(_: int) -> bool:
             if expected >= _rows.VERSION_MAX:
                 return False
             if has_marks:
                 return append_marks(self._database, timeline, expected, stored)
             return self._database.append(timeline, expected, stored)
 
-        if not self._settled(once) and not self._is_there(timeline, expected, stored):
+        if not self._settled(write) and not self._is_there(timeline, expected, stored):
             raise VersionConflictError(expected=expected, found=self.head(timeline))
         self._watchers.grown(timeline)
         return expected + len(stored)
@@ -221,7 +175,7 @@ class SQLStore(RelationalStore):
             _rows.check_end(timeline_id, ends, ())
         return LogWindow(version=0)
 
-    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, events = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
@@ -231,7 +185,7 @@ class SQLStore(RelationalStore):
                 page = partial(archived_page, self._database, timeline, after, limit)
                 return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
-            events += rows
+            events += [(seq, d.encode() if isinstance(d, str) else d) for seq, d in rows]
             room = (_rows.PAGE_BYTES - size) * len(events) // max(size, 1)
             step = min(4 * step, last - after - len(events), room) if len(rows) == step else 0
         return _rows.without_gaps(timeline, after, events)
@@ -246,22 +200,16 @@ class SQLStore(RelationalStore):
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(stored)
-        copy = partial(fork, self._database, source, target, stored[0], at)
-        lost = False
 
-        def once() -> bool:
-            nonlocal lost
+        def copy(lost: int) -> bool:
             try:
-                return copy()
-            except LostError:
-                lost = True
-                raise
+                return fork(self._database, source, target, stored[0], at)
             except (TakenError, TimelineExistsError):
                 if not lost or not self._is_there(target, at, stored):
                     raise TimelineExistsError(target, found=self.head(target)) from None
                 return True
 
-        self._settled(once)
+        self._settled(copy)
         self._watchers.grown(target)
         return at + 1
 
@@ -295,22 +243,18 @@ class SQLStore(RelationalStore):
     def trimmed(self) -> Mapping[TimelineId, Rest]:
         return self._query(all_trimmed)
 
-    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+    def _changed(self, timeline: TimelineId, change: "Change") -> Removed:
         """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
         changes nothing, and the first result counts."""
-        lost, answers = False, list[Removed]()
+        answers = list[Removed]()
 
-        def noted(held: HeldTimeline) -> Removed:
+        def noted(held: "HeldTimeline") -> Removed:
             answers.append(change(held))
             return answers[-1]
 
-        def once() -> Removed:
-            nonlocal lost
+        def write(lost: int) -> Removed:
             try:
                 changed(self._database, timeline, noted)
-            except LostError:
-                lost = True
-                raise
             except UnknownTimelineError:
                 if not (lost and answers):
                     raise
@@ -319,7 +263,7 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         if not is_sound(timeline):
             raise UnknownTimelineError(timeline)
-        return self._settled(once)
+        return self._settled(write)
 
     def erase(self) -> tuple[str, ...]:
         self._refuse_if_not_ours()
@@ -341,20 +285,21 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
 
-    def _settled(self, write: Callable[[], Answer]) -> Answer:
-        """The result of `write`, repeated until its outcome is known.
+    def _settled(self, write: Callable[[int], Answer]) -> Answer:
+        """The result of `write`, repeated until its outcome is known. It is given the number of earlier attempts that
+        may have succeeded, because the connection broke.
 
         Raises:
             OutcomeUnknownError: the outcome stayed unknown.
         """
-        lost = False
+        lost = 0
 
         def once() -> Answer:
             nonlocal lost
             try:
-                return write()
+                return write(lost)
             except LostError:
-                lost = True
+                lost += 1
                 raise
 
         self._refuse_if_not_ours()
@@ -383,7 +328,7 @@ class SQLStore(RelationalStore):
 
         self._refuse_if_not_ours()
         refuse, patience = self._refuse_if_not_ours, self._patience
-        return SQLBackend(self._database, patience, refuse, clock, self._artifacts_lock)
+        return SQLBackend(self._database, patience, refuse, clock, lock=self._artifacts_lock)
 
     def block_index(self) -> SQLIndex:
         self._refuse_if_not_ours()

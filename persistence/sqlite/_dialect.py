@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from persistence.search._index import FOLDED_TO_ASCII
+from persistence.search._index import FOLDED_STARTS
 from persistence.sql._database import Dialect
 from persistence.sql._views import Words, views
 
@@ -14,11 +14,8 @@ _TEXT: Final = "CAST(payload AS TEXT)"
 NEW_TURNS: Final = "new_turns"
 """The name of the function `NewTurns` in SQL."""
 _ODD: Final = ("'*[0-9]e[0-9]*'", "'*[0-9]e-[0-9]*'", "'*0.0000*'")
-_FOLDED: Final = " OR ".join(
-    f"instr(payload, x'{begin.hex()}') > 0"
-    for begin in sorted({letter.encode()[:2] for letter in FOLDED_TO_ASCII})
-)
-"""Whether the payload has a letter that folds to ASCII: tests the first two bytes; a GLOB class is 50 times slower."""
+_FOLDED: Final = " OR ".join(f"instr(payload, x'{start}') > 0" for start in FOLDED_STARTS)
+"""Whether the payload has a letter that folds to ASCII; a GLOB class is 50 times slower."""
 
 
 def _pattern(run: str) -> str:

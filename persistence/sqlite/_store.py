@@ -2,14 +2,20 @@
 
 import os
 from pathlib import Path
-from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from blocks import MisuseError
-from persistence._file import FileLocation, copy_of_a_moment, database_path, path_in, system_errors
+from persistence._file import (
+    FileLocation,
+    copied,
+    copy_of_a_moment,
+    database_path,
+    path_in,
+    system_errors,
+)
 from persistence._store import StoreProblem, StoreReport
 from persistence.sql._database import Patience
 from persistence.sql._store import SQLStore
@@ -83,10 +89,7 @@ class SQLiteLocation(FileLocation):
     def _copy(self, folder: Path) -> Path:
         path = database_path(self.path)
         with system_errors(path):
-            for name in (path.name, f"{path.name}-wal"):
-                if (part := path.with_name(name)).exists():
-                    copyfile(part, folder / name)
-        return folder / path.name
+            return copied(path, ("", "-wal"), folder)
 
     def remove(self) -> None:
         """Remove the file, unless its write-ahead log exists, which means that another process has it open."""
