@@ -108,8 +108,9 @@ class DuckDBBackend(TableBackend):
             with _transaction(cursor):
                 for statement, values in statements:
                     cursor.execute(statement, values)
-            self._records += sum(statement == ADD_RECORD for statement, _ in statements)
-            self._noted(self._records)
+            if records := sum(statement == ADD_RECORD for statement, _ in statements):
+                self._records += records
+                self._noted(self._records)
 
 
 def tables_of(cursor: "DuckDBPyConnection") -> ArtifactTables:

@@ -640,10 +640,9 @@ class Writer:
                 self._note_fold(is_whole=True)
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
+        log = log_path(self._path)
         with suppress(OSError):
-            if (
-                not (log := log_path(self._path)).stat().st_size
-            ):  # nothing was written after it was made
+            if not log.stat().st_size:  # nothing was written after it was made
                 log.unlink()
         self.abandon()
 
