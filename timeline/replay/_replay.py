@@ -183,6 +183,8 @@ class ReplayResult:
     """The most tokens of a prompt."""
     room: int
     """Those of them that are left for what the log has."""
+    filled: int
+    """As many of these as the policy fills before it compacts."""
     policy: str
     counter: str
     calls: int
@@ -606,6 +608,7 @@ def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
         guess=replay.options.guess_for(session),
         window=replay.options.limit_for(session),
         room=replayed.settings.limit,
+        filled=filled_of(replayed.settings.limit, replayed.settings.policy),
         policy=replayed.settings.policy.name,
         counter=replay.options.counter,
         calls=len(replay.points),
