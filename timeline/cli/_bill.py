@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from rich.text import Text
 
 from blocks import FoldlineError, UsageRecorded, UserPrompt, text_of
 from persistence.sessions import Session, read_session
+from timeline._models import list_file, models_file
 from timeline.billing import (
     TOOL,
     PaidCall,
@@ -400,11 +400,11 @@ def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def _compared(sums: Sums, number: int) -> RecordedBill | None:
     """The recorded bill of the dearest sessions, and what they would have cost; None: there is nothing to compare."""
     sessions = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
-    cached, bills = _cached_costs(), list[RecordedBill]()
+    cached, bills, edition = _cached_costs(), list[RecordedBill](), _edition()
     with progress_bar("replaying the dearest", len(sessions)) as progress:
         for done, each in enumerate(sessions, 1):
             status = each.recording.path.stat()
-            key = f"{each.recording.path.resolve()} {status.st_size} {status.st_mtime_ns} {version('foldline')}"
+            key = f"{each.recording.path.resolve()} {status.st_size} {status.st_mtime_ns} {edition}"
             if key not in cached:
                 cached[key] = _replayed(each.recording)
                 with suppress(OSError, RuntimeError):  # then it only takes longer the next time
@@ -430,6 +430,14 @@ def _replayed(recording: SessionFile) -> tuple[float, float | None]:
         complain(f"{recording.path}: {error}")
         return 0.0, None
     return bill.dollars, bill.foldline
+
+
+def _edition() -> int:
+    """When a file of foldline, or the user's prices, were last changed, in nanoseconds: a replay may differ since."""
+    packages = [Path(__file__).parents[2] / name for name in ("blocks", "render", "timeline")]
+    files = (file for each in packages for form in ("*.py", "*.toml") for file in each.rglob(form))
+    own = filter(Path.is_file, (models_file(), list_file()))
+    return max(file.stat().st_mtime_ns for file in (*files, *own))
 
 
 def _cache() -> Path:

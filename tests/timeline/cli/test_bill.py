@@ -335,7 +335,9 @@ def test_short_ids_are_as_short_as_they_can_be() -> None:
 # What foldline would have saved.
 
 
-def test_the_dearest_are_compared_and_the_result_is_kept(run: Run, home: Path) -> None:
+def test_the_dearest_are_compared_and_the_result_is_kept(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_claude(home, "a", claude())
     of_claude(home, "b", claude(day=2, prompts=2))
     said = json.loads(run("bill", "--json", "--compare", 1).out)["compared"]
@@ -347,6 +349,13 @@ def test_the_dearest_are_compared_and_the_result_is_kept(run: Run, home: Path) -
     assert len(results) == 1
     kept.write_text(json.dumps({key: [2.0, 1.0] for key in results}))
     assert "saved $1.00 (50%)" in run("bill", "--compare", 1).out, "it is not replayed again"
+    models = home / "models.toml"
+    models.write_text("")
+    monkeypatch.setenv("FOLDLINE_MODELS", str(models))
+    assert "saved $1.00" not in run("bill", "--compare", 1).out, "prices may have changed"
+    results = json.loads(kept.read_bytes())
+    kept.write_text(json.dumps({key: [2.0, 1.0] for key in results}))
+    assert "saved $1.00 (50%)" in run("bill", "--compare", 1).out
     of_claude(home, "a", claude(prompts=4))
     assert "$1.00" not in run("bill", "--compare", 1).out, "the file has changed"
 
