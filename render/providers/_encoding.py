@@ -242,8 +242,8 @@ class CallAnswer:
 class Scale:
     """How the tokens of contents are counted."""
 
-    tokens: Callable[[Sequence[Json]], Iterable[int]]
-    """The tokens of each content."""
+    tokens: Callable[[Json], int]
+    """The tokens of a content."""
     envelope: int = 0
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
@@ -370,12 +370,10 @@ def piece_of(group: Group, sent: Sequence[WireItem], scale: Scale, notices: Sequ
     except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
-    contents = [content for each in sent for _, content in each.contents]
-    sizes = iter(scale.tokens(contents))
-    spots = tuple([spot for each in sent for spot in _spots(each, scale, sizes)])
+    spots = tuple([spot for each in sent for spot in _spots(each, scale)])
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
     return Piece(
-        contents=tuple(contents),
+        contents=tuple([content for each in sent for _, content in each.contents]),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
@@ -386,11 +384,11 @@ def piece_of(group: Group, sent: Sequence[WireItem], scale: Scale, notices: Sequ
     )
 
 
-def _spots(sent: WireItem, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
+def _spots(sent: WireItem, scale: Scale) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens = envelope + next(sizes)
+        tokens = envelope + scale.tokens(content)
         kind = scale.model_prefix * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0

@@ -38,6 +38,7 @@ from render.providers.anthropic._constants import (
     MARKS_MAX,
     MESSAGES_MAX,
     REQUEST_BYTES_MAX,
+    RESUMABLE,
     SERVER_TOOL_TYPES,
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
@@ -544,8 +545,6 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 # Rules between messages.
 
 _NOTHING: Final = _Extract("", "")
-_RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
-"""A message that ends in one of these was paused by the server, and will be continued."""
 
 
 def _check_dialogue(
@@ -587,7 +586,7 @@ def _check_ends(
         findings.add(Rule.FIRST_NOT_USER, "messages.0")
     end = messages[-1]
     is_prefill = end.role == "assistant"
-    if is_prefill and end.last not in _RESUMABLE:
+    if is_prefill and end.last not in RESUMABLE:
         text = end.blocks[-1].text if end.blocks else ""
         if model is None or not model.prefill:
             findings.add(Rule.LAST_NOT_USER, end.place)
