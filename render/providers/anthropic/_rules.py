@@ -61,7 +61,7 @@ def validate_request(
     """
     findings = Findings()
     if is_readable(request, _SHAPES, Rule.SHAPE, findings, "dictionary"):
-        tools = placed(request.get("tools"), "tools")
+        tools = findings.objects_in(request.get("tools"), "tools", Rule.SHAPE, "dictionary")
         names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
         _check_prompt(request.get("system"), findings)
         listed = placed(request.get("messages"), "messages")
@@ -218,11 +218,8 @@ _NAMELESS: Final = frozenset(
 _is_name: Final = matches(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def _check_tool(tool: object, place: str, findings: Findings) -> str:
+def _check_tool(definition: Json, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    definition = findings.object_at(tool, place, Rule.SHAPE, "dictionary")
-    if definition is None:
-        return ""
     _check_mark(definition, place, findings)
     kind, name = definition.get("type"), definition.get("name")
     if kind is None or kind == "custom":
