@@ -137,7 +137,6 @@ class LogStretch:
     blocks: list[Block] = attrs.field(factory=list[Block])
     results: list[Arrived] = attrs.field(factory=list[Arrived])
     arrived: list[Arrived] = attrs.field(factory=list[Arrived])
-    _calls: dict[CallId, LoggedCall] = attrs.field(factory=dict[CallId, LoggedCall], init=False)
 
     def say(self, text: str) -> None:
         """Add text of the model, unless it is blank."""
@@ -156,16 +155,14 @@ class LogStretch:
             input=arguments,
         )
         self.blocks.append(block)
-        logged = self._calls[call_id] = LoggedCall(block)
-        return logged
+        return LoggedCall(block)
 
-    def answer(self, call_id: CallId, result: LoggedResult, at: float) -> None:
+    def answer(self, logged: LoggedCall, result: LoggedResult, at: float) -> None:
         """Add the result of one of its calls."""
-        logged = self._calls[call_id]
         block = ToolResult(
             id=NEW,
             turn=self.turn,
-            call_id=call_id,
+            call_id=logged.call.call_id,
             parts=result.parts,
             is_error=result.is_error,
             envelope=result.envelope(logged.call, logged.at, at),
@@ -293,8 +290,8 @@ class Builder:
         factory=dict[str, tuple[LoggedResult, float]], init=False
     )
     """Results that precede their calls, by the log's ids."""
-    _unanswered: defaultdict[str, list[tuple[LogStretch, CallId]]] = attrs.field(
-        factory=lambda: defaultdict[str, list[tuple[LogStretch, CallId]]](list), init=False
+    _unanswered: defaultdict[str, list[tuple[LogStretch, LoggedCall]]] = attrs.field(
+        factory=lambda: defaultdict[str, list[tuple[LogStretch, LoggedCall]]](list), init=False
     )
     """By the log's ids."""
     _call_ids: set[str] = attrs.field(factory=set[str], init=False)
@@ -412,12 +409,13 @@ class Builder:
         """Add a tool call to the response."""
         raw_id = string(raw_id)
         call_id = CallId(unused(raw_id or "call", self._call_ids))
-        self._calls.append(response.call(call_id, string(name), tool_input(arguments)))
+        logged = response.call(call_id, string(name), tool_input(arguments))
+        self._calls.append(logged)
         waiting = self._unanswered[raw_id]
         if raw_id in self._early:
-            response.answer(call_id, *self._early.pop(raw_id))
+            response.answer(logged, *self._early.pop(raw_id))
         else:
-            waiting.append((response, call_id))
+            waiting.append((response, logged))
 
     def result(self, raw_id: Any, result: LoggedResult, at: float | None) -> None:
         """Add the result of a tool call; of several calls with its id, it belongs to the first of the latest response."""

@@ -33,6 +33,7 @@ from blocks import (
     UserPrompt,
     UserSteer,
     text_of,
+    url_of,
     withheld_after,
 )
 from blocks.formats import client_call, client_result, obj, spelled
@@ -344,12 +345,11 @@ def _content(part: Part) -> Json:
         case TextPart():
             return {"type": "input_text", "text": part.text}
         case ImagePart():
-            url = part.url or f"data:{part.media_type};base64,{part.data}"
-            return {"type": "input_image", "image_url": url, "detail": "auto"}
+            return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
         case DocumentPart() if part.url:
             return {"type": "input_file", "file_url": part.url}
         case DocumentPart():
-            data = f"data:{part.media_type};base64,{part.data}"
-            return {"type": "input_file", "filename": part.name or "file", "file_data": data}
+            name, data = part.name or "file", url_of(part)
+            return {"type": "input_file", "filename": name, "file_data": data}
         case ProviderPart():
             return part.value
