@@ -129,12 +129,12 @@ def part_refusal(part: Part, image_types: Sequence[str], own_refusal: Callable[[
         case TextPart():
             return ""
         case ImagePart() | DocumentPart():
-            return media_refusal(part, image_types)
+            return _media_refusal(part, image_types)
         case ProviderPart(value=value):
             return own_refusal(value)
 
 
-def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
+def _media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
     """Why an image or document would be refused; empty: it would be accepted."""
     if part.url:
         return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
@@ -154,17 +154,12 @@ def misplaced(what: str, kind: object, allowed: Collection[str]) -> str:
     return f"{what} of type {in_words(kind)} cannot go there{near}"
 
 
-def unreadable(part: ImagePart | DocumentPart) -> str:
-    """The text that replaces an image or document that would be refused."""
-    kind = "image" if isinstance(part, ImagePart) else "document"
-    return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
-
-
 def part_name(part: Part) -> str:
     """The text that replaces a part that a provider would refuse."""
     match part:
         case ImagePart() | DocumentPart():
-            return unreadable(part)
+            kind = "image" if isinstance(part, ImagePart) else "document"
+            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
         case ProviderPart(value={"tool_name": str(name)}):
             return f"[tool {name}]"
         case _:

@@ -58,12 +58,12 @@ from render.providers._encoding import (
     call_answers,
     is_base64,
     joined,
-    media_refusal,
     misplaced,
     others,
+    part_name,
+    part_refusal,
     piece_of,
     tool_name,
-    unreadable,
     wire_id,
 )
 from render.providers._responses import (
@@ -367,40 +367,33 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
 
 def refusal(part: Part, where: Where, refuses: Refuses) -> str:
     """Why the provider would refuse a part; empty: it would accept it."""
-    match part:
-        case TextPart():
-            return ""
-        case ImagePart() | DocumentPart():
-            if reason := media_refusal(part, IMAGE_MEDIA_TYPES):
-                return reason
-            if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
-                return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
-            return ""
-        case ProviderPart():
-            kind: object = part.value.get("type")
-            allowed = OWN[where] | NAME_ONLY if where == "result" else OWN[where]
-            if not isinstance(kind, str) or kind not in allowed:
-                return misplaced("a content block", kind, allowed)
-            if kind in NAME_ONLY:
-                return ""
-            content = plain(part.value)
-            source = obj(content.get("source"))
-            if source.get("type") == "base64" and not is_base64(source.get("data")):
-                return "its data is not base64"
-            return refuses("user", content)
+    reason = part_refusal(part, IMAGE_MEDIA_TYPES, partial(_own_refusal, where, refuses))
+    if not reason and isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
+        return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
+    return reason
+
+
+def _own_refusal(where: Where, refuses: Refuses, value: Json) -> str:
+    kind: object = value.get("type")
+    allowed = OWN[where] | NAME_ONLY if where == "result" else OWN[where]
+    if not isinstance(kind, str) or kind not in allowed:
+        return misplaced("a content block", kind, allowed)
+    if kind in NAME_ONLY:
+        return ""
+    content = plain(value)
+    source = obj(content.get("source"))
+    if source.get("type") == "base64" and not is_base64(source.get("data")):
+        return "its data is not base64"
+    return refuses("user", content)
 
 
 def _part_name(part: Part) -> str:
-    match part:
-        case ImagePart() | DocumentPart():
-            return unreadable(part)
-        case ProviderPart():
-            own: object = part.value.get("type")
-            if not isinstance(own, str) or own in OWN["user"] | NAME_ONLY:
-                return f"[tool {part.value.get('tool_name') or own or 'part'}]"
-            return text_of_parts((part,)).strip() or "[part]"
-        case TextPart():
-            return part.text
+    if not isinstance(part, ProviderPart):
+        return part_name(part)
+    own: object = part.value.get("type")
+    if not isinstance(own, str) or own in OWN["user"] | NAME_ONLY:
+        return f"[tool {part.value.get('tool_name') or own or 'part'}]"
+    return text_of_parts((part,)).strip() or "[part]"
 
 
 def _source(part: ImagePart | DocumentPart) -> Json:
