@@ -146,7 +146,6 @@ from blocks._block import leaves as leaves
 from blocks._block import standing_key as standing_key
 from blocks._block import standing_of as standing_of
 from blocks._block import text_of_parts as text_of_parts
-from blocks._block import url_of as url_of
 from blocks._block import words_of as words_of
 from blocks._codec import SealedContent as SealedContent
 from blocks._codec import canonical_block as canonical_block

@@ -68,11 +68,6 @@ def is_web_url(url: str) -> bool:
     return url.isprintable() and _WEB_URL.fullmatch(url) is not None
 
 
-def url_of(part: ImagePart | DocumentPart) -> str:
-    """The URL of a part; of an inline one, a `data:` URL with its content."""
-    return part.url or f"data:{part.media_type};base64,{part.data}"
-
-
 def text_of_parts(parts: Sequence[Part]) -> str:
     """The text of `parts`, joined by line breaks; a part without text is named in brackets."""
     return "\n".join(_text(part) for part in parts)

@@ -21,7 +21,6 @@ from blocks._block import (
     TextPart,
     ToolCall,
     text_of_parts,
-    url_of,
 )
 from blocks.formats._chat import OPENAI, texts, usage_in
 from blocks.formats._message import (
@@ -211,7 +210,8 @@ def _computer_output(parts: Sequence[Part]) -> Json:
     kind = "computer_screenshot"
     for part in parts:
         if isinstance(part, ImagePart):
-            return {"type": kind, "image_url": url_of(part)}
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return {"type": kind, "image_url": url}
         if isinstance(part, ProviderPart) and part.value.get("type") == kind:
             return part.value
     return {}

@@ -293,7 +293,7 @@ class Builder:
     _unanswered: defaultdict[str, list[tuple[LogStretch, LoggedCall]]] = attrs.field(
         factory=lambda: defaultdict[str, list[tuple[LogStretch, LoggedCall]]](list), init=False
     )
-    """By the log's ids."""
+    """The calls without a result, by the log's ids; an empty list: all have theirs."""
     _call_ids: set[str] = attrs.field(factory=set[str], init=False)
     _calls: list[LoggedCall] = attrs.field(factory=list[LoggedCall], init=False)
     """Calls in the current line; they get its time in `tick`."""

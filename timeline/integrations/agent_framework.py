@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import DocumentPart, ImagePart, ProviderPart, TextPart, url_of
+from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
 from blocks.formats import Call, ModelText, Result, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
 from timeline.integrations._conversation import (
@@ -240,6 +240,7 @@ def _part(part: Any) -> Content:
         case DocumentPart(media_type="text/plain"):
             return Content.from_text(part.data)
         case ImagePart() | DocumentPart():
-            return Content.from_uri(url_of(part), media_type=part.media_type)
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return Content.from_uri(url, media_type=part.media_type)
         case _:
             return Content.from_text(spelled(part.value))

@@ -33,7 +33,6 @@ from blocks import (
     UserPrompt,
     UserSteer,
     text_of,
-    url_of,
     withheld_after,
 )
 from blocks.formats import client_call, client_result, obj, spelled
@@ -345,11 +344,12 @@ def _content(part: Part) -> Json:
         case TextPart():
             return {"type": "input_text", "text": part.text}
         case ImagePart():
-            return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
         case DocumentPart() if part.url:
             return {"type": "input_file", "file_url": part.url}
         case DocumentPart():
-            name, data = part.name or "file", url_of(part)
-            return {"type": "input_file", "filename": name, "file_data": data}
+            data = f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_file", "filename": part.name or "file", "file_data": data}
         case ProviderPart():
             return part.value

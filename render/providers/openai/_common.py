@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 import msgspec
 
-from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart, ToolCall, leaves, url_of
+from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart, ToolCall, leaves
 from blocks.formats import items, obj, objs, spelled, string
 from render.policy._context import Limits, Model, Piece, Rates, Segment, TokenCounter, Where
 from render.providers._encoding import (
@@ -129,13 +129,13 @@ def content_of(part: Part, forms: PartForms) -> Json:
         return forms.of_text(part_name(part))
     match part:
         case ImagePart():
-            return forms.image(url_of(part))
+            return forms.image(part.url or _data_url(part))
         case DocumentPart() if part.media_type == DOCUMENT_TEXT and not part.url:
             return forms.of_text(f"[document {part.name}]\n{part.data}" if part.name else part.data)
         case DocumentPart() if part.url:
             return forms.linked(part.url) or forms.of_text(f"[document: {part.url}]")
         case DocumentPart():
-            return forms.file(part.name or FILE_NAME, url_of(part))
+            return forms.file(part.name or FILE_NAME, _data_url(part))
         case ProviderPart(value=value):
             return _unmarked(value)
 
@@ -150,6 +150,10 @@ def texts_of(contents: Sequence[Json]) -> list[str] | None:
     if kinds <= {"input_text", "text"}:
         return [content["text"] for content in contents]
     return None
+
+
+def _data_url(part: ImagePart | DocumentPart) -> str:
+    return f"data:{part.media_type};base64,{part.data}"
 
 
 # Tool definitions.
