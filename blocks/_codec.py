@@ -36,6 +36,7 @@ from blocks._events import BlockAppended, Carried, Event, KnownEvent, OpaqueEven
 Fields: TypeAlias = dict[str, Any]
 Upcaster: TypeAlias = Callable[[Fields], Fields]
 _T = TypeVar("_T")
+_B = TypeVar("_B", BlockAppended, Carried)
 
 UPCASTERS: Mapping[str, Sequence[Upcaster]] = {}
 """By event kind or block tag: functions that convert an older form into the next newer one."""
@@ -234,35 +235,30 @@ def _decode_slowly(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) 
         return opaque
     for upcast in upcasters.get(kind, ()):
         fields = upcast(fields)
-    if kind == "BlockAppended" and isinstance(fields.get("block"), dict):
-        return _appended(fields, upcasters) or opaque
+    if kind == "BlockAppended":
+        return _with_block(fields, BlockAppended, upcasters) or opaque
     if kind == "RangeCompacted":
         return _compacted(fields, upcasters) or opaque
     return _convert(fields, KnownEvent) or opaque  # type: ignore[arg-type]
-
-
-def _appended(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event | None:
-    block = _block(fields["block"], upcasters)
-    frame = _convert({**fields, "block": _STAND_IN}, BlockAppended)
-    return frame and msgspec.structs.replace(frame, block=block)
 
 
 def _compacted(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event | None:
     raw = fields.get("carried", [])
     if not isinstance(raw, list):
         return None
-    carried = [_carried(item, upcasters) for item in cast("list[Any]", raw)]
+    carried = [_with_block(item, Carried, upcasters) for item in cast("list[Any]", raw)]
     frame = _convert({**fields, "carried": []}, RangeCompacted)
     if frame is None or None in carried:
         return None
     return msgspec.structs.replace(frame, carried=tuple(carried))
 
 
-def _carried(item: Any, upcasters: Mapping[str, Sequence[Upcaster]]) -> Carried | None:
+def _with_block(item: Any, to: type[_B], upcasters: Mapping[str, Sequence[Upcaster]]) -> _B | None:
+    """What has a block of any kind; None: it is not one."""
     if not isinstance(item, dict) or not isinstance(cast("Fields", item).get("block"), dict):
         return None
     fields = cast("Fields", item)
-    frame = _convert({**fields, "block": _STAND_IN}, Carried)
+    frame = _convert({**fields, "block": _STAND_IN}, to)
     return frame and msgspec.structs.replace(frame, block=_block(fields["block"], upcasters))
 
 

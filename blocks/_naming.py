@@ -42,7 +42,6 @@ _FILES: Final = "fi:"
 _FILTER_BYTES: Final = 1024
 """With 1,000 names in it, a filter of this size seems to contain 20 of 1,000 others."""
 _NUMBERS: Final = Struct(">6H")
-"""The part of a name's hash that gives its places in a filter."""
 _UNKNOWN: Final = 0
 """Instead of a count that is not known."""
 
@@ -107,25 +106,18 @@ class _Filter:
     """A filter of names: it contains all names that were added, and a few others by chance."""
 
     def __init__(self, encoded: str = "") -> None:
-        data = b64decode(encoded, validate=True)
-        if encoded and len(data) != _FILTER_BYTES:
+        self._bits = bytearray(b64decode(encoded, validate=True) or _FILTER_BYTES)
+        if len(self._bits) != _FILTER_BYTES:
             raise ValueError(encoded)
-        self._bits = int.from_bytes(data, "little")
 
     def add(self, name: str) -> None:
-        for place in self._places(name):
-            self._bits |= 1 << place
+        _put(self._bits, _places(name, _NUMBERS, _FILTER_BYTES))
 
     def __contains__(self, name: str) -> bool:
-        return bool(self._bits) and all(self._bits >> place & 1 for place in self._places(name))
+        return _has(self._bits, _places(name, _NUMBERS, _FILTER_BYTES))
 
     def encoded(self) -> str:
-        data = self._bits.to_bytes(_FILTER_BYTES, "little")
-        return b64encode(data).decode() if self._bits else ""
-
-    def _places(self, name: str) -> list[int]:
-        digest = sha256(name.encode(errors="surrogatepass")).digest()
-        return [number % (8 * _FILTER_BYTES) for number in _NUMBERS.unpack_from(digest)]
+        return b64encode(self._bits).decode() if any(self._bits) else ""
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
@@ -134,6 +126,21 @@ class _Filter:
             return None if encoded is None else cls(encoded)
         except ValueError:
             return None
+
+
+def _places(name: str, numbers: Struct, size: int) -> list[int]:
+    """The bits of a name in a filter of so many bytes; `numbers` is the part of its hash that they are made of."""
+    digest = sha256(name.encode(errors="surrogatepass")).digest()
+    return [number % (8 * size) for number in numbers.unpack_from(digest)]
+
+
+def _put(bits: bytearray, places: list[int]) -> None:
+    for place in places:
+        bits[place >> 3] |= 1 << (place & 7)
+
+
+def _has(bits: bytearray, places: list[int]) -> bool:
+    return all(bits[place >> 3] & 1 << (place & 7) for place in places)
 
 
 class Naming:
@@ -288,8 +295,7 @@ _GENERATION_NAMES: Final = 256
 """Names in one generation."""
 _GENERATION_BYTES: Final = 448
 """Bytes of one generation: of 1,000 names that are not in it, it seems to contain one."""
-_SOURCE_PLACES: Final = Struct(">8H")
-"""The part of a name's hash that gives its places in a generation."""
+_SOURCE_NUMBERS: Final = Struct(">8H")
 GENERATIONS_MAX: Final = 16
 """So the newest 4,096 names are remembered; of 100 others, the filter seems to contain two."""
 
@@ -315,18 +321,17 @@ class Sources:
     def add(self, names: Iterable[str]) -> None:
         """Add names; the oldest names may be removed to make room."""
         for name in names:
-            places = _places(name)
+            places = _places(name, _SOURCE_NUMBERS, _GENERATION_BYTES)
             if self._generations and _has(self._generations[-1], places):
                 continue
             if self._count >= _GENERATION_NAMES or not self._generations:
                 self._generations.append(bytearray(_GENERATION_BYTES))
                 self._count = 0
             self._count += 1
-            for place in places:
-                self._generations[-1][place >> 3] |= 1 << (place & 7)
+            _put(self._generations[-1], places)
 
     def __contains__(self, name: str) -> bool:
-        places = _places(name)
+        places = _places(name, _SOURCE_NUMBERS, _GENERATION_BYTES)
         return any(_has(bits, places) for bits in self._generations)
 
     def encoded(self) -> str:
@@ -334,12 +339,3 @@ class Sources:
         if not self._generations:
             return ""
         return ":".join((str(self._count), *(b64encode(b).decode() for b in self._generations)))
-
-
-def _has(bits: bytearray, places: list[int]) -> bool:
-    return all(bits[place >> 3] & 1 << (place & 7) for place in places)
-
-
-def _places(name: str) -> list[int]:
-    digest = sha256(name.encode(errors="surrogatepass")).digest()
-    return [number % (8 * _GENERATION_BYTES) for number in _SOURCE_PLACES.unpack_from(digest)]

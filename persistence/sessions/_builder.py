@@ -8,9 +8,9 @@ with calls, and puts times and block ids in order once all is there.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import attrs
 import msgspec
@@ -42,7 +42,7 @@ from blocks import (
     tool_kind,
     written_paths,
 )
-from blocks.formats import Json, client_text, count, operator_text
+from blocks.formats import Json, client_text, count, operator_text, string, tool_input
 from persistence.sessions._session import Arrived, Item, Notice, Responded, Session
 from persistence.sessions._source import Source
 
@@ -137,7 +137,6 @@ class LogStretch:
     blocks: list[Block] = attrs.field(factory=list[Block])
     results: list[Arrived] = attrs.field(factory=list[Arrived])
     arrived: list[Arrived] = attrs.field(factory=list[Arrived])
-    _calls: dict[CallId, LoggedCall] = attrs.field(factory=dict[CallId, LoggedCall], init=False)
 
     def say(self, text: str) -> None:
         """Add text of the model, unless it is blank."""
@@ -145,7 +144,7 @@ class LogStretch:
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)
 
-    def call(self, call_id: CallId, name: str, tool_input: Json) -> LoggedCall:
+    def call(self, call_id: CallId, name: str, arguments: Json) -> LoggedCall:
         """Add a tool call to the response."""
         block = ToolCall(
             id=NEW,
@@ -153,19 +152,17 @@ class LogStretch:
             response=self.id,
             call_id=call_id,
             name=name or "tool",
-            input=tool_input,
+            input=arguments,
         )
         self.blocks.append(block)
-        logged = self._calls[call_id] = LoggedCall(block)
-        return logged
+        return LoggedCall(block)
 
-    def answer(self, call_id: CallId, result: LoggedResult, at: float) -> None:
+    def answer(self, logged: LoggedCall, result: LoggedResult, at: float) -> None:
         """Add the result of one of its calls."""
-        logged = self._calls[call_id]
         block = ToolResult(
             id=NEW,
             turn=self.turn,
-            call_id=call_id,
+            call_id=logged.call.call_id,
             parts=result.parts,
             is_error=result.is_error,
             envelope=result.envelope(logged.call, logged.at, at),
@@ -227,52 +224,6 @@ class LogStretch:
         yield from self.arrived
 
 
-# Results and their calls.
-
-
-_Owner = TypeVar("_Owner")
-_Result = TypeVar("_Result")
-
-
-@attrs.define
-class Pairing(Generic[_Owner, _Result]):
-    """Matches results to calls; an owner is the response that made a call."""
-
-    early: dict[str, _Result] = attrs.field(factory=dict[str, _Result], init=False)
-    """Results that precede their calls, by the log's id."""
-    _open: defaultdict[str, list[tuple[_Owner, CallId]]] = attrs.field(
-        factory=lambda: defaultdict[str, list[tuple[_Owner, CallId]]](list), init=False
-    )
-    _ids: set[str] = attrs.field(factory=set[str], init=False)
-
-    def call(self, owner: _Owner, raw_id: str) -> tuple[CallId, _Result | None]:
-        """Add a call; return a unique id for it, and its result if that came first."""
-        call_id = CallId(unused(raw_id or "call", self._ids))
-        waiting = self._open[raw_id]
-        if raw_id in self.early:
-            return call_id, self.early.pop(raw_id)
-        waiting.append((owner, call_id))
-        return call_id, None
-
-    def answer(self, raw_id: str, result: _Result) -> tuple[_Owner, CallId] | None:
-        """Add a result; return the owner and the id of its call, or None if the call is not there yet (see `early`).
-
-        Raises:
-            KeyError: all calls with this id have a result, or another result already waits for one.
-        """
-        if raw_id in self.early:
-            raise KeyError(raw_id)
-        if raw_id not in self._open:
-            self.early[raw_id] = result
-            return None
-        waiting = self._open[raw_id]
-        if not waiting:
-            raise KeyError(raw_id)
-        latest = waiting[-1][0]
-        first = next(i for i, (owner, _) in enumerate(waiting) if owner is latest)
-        return waiting.pop(first)
-
-
 def unused(wanted: str, taken: set[str]) -> str:
     """`wanted` if it is not in `taken`, else `wanted_2` and so on; adds it to `taken`."""
     name, n = wanted, 1
@@ -312,13 +263,11 @@ def numbered(items: Iterable[Item]) -> Iterator[Item]:
 
 
 _Talk = TypeVar("_Talk")
-Voice: TypeAlias = Literal["prompt", "steer"]
-"""What a user's text is: a prompt, or a steer that arrives in a running turn."""
 
 
 @attrs.define
 class Builder:
-    """Builds one session."""
+    """Builds one session. The ids, names and inputs of calls may be given as the log has them."""
 
     source: Source
     format: str
@@ -334,10 +283,18 @@ class Builder:
     aside: dict[str, UsageRecorded] = attrs.field(factory=dict[str, UsageRecorded], init=False)
     """By the id of the response."""
     notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
+    at_work: bool = attrs.field(default=False, init=False)
+    """Whether the agent is at work, so that a user's message now is a steer; set by the importer, if its log says so."""
     _stretches: list[LogStretch] = attrs.field(init=False)
-    _pairing: Pairing[LogStretch, tuple[LoggedResult, float]] = attrs.field(
-        factory=Pairing[LogStretch, tuple[LoggedResult, float]], init=False
+    _early: dict[str, tuple[LoggedResult, float]] = attrs.field(
+        factory=dict[str, tuple[LoggedResult, float]], init=False
     )
+    """Results that precede their calls, by the log's ids."""
+    _unanswered: defaultdict[str, list[tuple[LogStretch, LoggedCall]]] = attrs.field(
+        factory=lambda: defaultdict[str, list[tuple[LogStretch, LoggedCall]]](list), init=False
+    )
+    """The calls without a result, by the log's ids; an empty list: all have theirs."""
+    _call_ids: set[str] = attrs.field(factory=set[str], init=False)
     _calls: list[LoggedCall] = attrs.field(factory=list[LoggedCall], init=False)
     """Calls in the current line; they get its time in `tick`."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
@@ -388,17 +345,19 @@ class Builder:
         """Report something that the session does not contain."""
         self.notices.append(Notice(line=line, text=text))
 
-    def user(self, parts: Sequence[Part], at: float | None, voice: Voice = "prompt") -> None:
-        """Add a message of the user: the user's own text, and the texts of the program in it as attachments."""
+    def user(self, parts: Sequence[Part], at: float | None, *, steers: bool = False) -> None:
+        """Add a message of the user: the user's own text, and the texts of the program in it as attachments. It `steers` if
+        it arrives in a running turn."""
         self.tick(at)
         own = [p for p in parts if not (isinstance(p, TextPart) and client_text(p.text))]
         if not own:
             self.attach(parts, at)
             return
-        header = self._open(voice)
+        steers = bool(self._turn) and (steers or self.at_work)
+        header = () if steers or self._fresh else self._next_turn()
         start = next(i for i, part in enumerate(parts) if part is own[0])
         rest = [part for part in parts[start:] if part not in own]
-        words = self._words(own, voice)
+        words = self._words(own, UserSteer if steers and not self._fresh else UserPrompt)
         self._arrive((*header, *self._attachments(parts[:start]), words, *self._attachments(rest)))
         self._fresh = False
 
@@ -427,14 +386,16 @@ class Builder:
             )
             self._arrive((*header, *messages))
 
-    def respond(self, response_id: str = "") -> LogStretch:
+    def respond(self, raw_id: str = "", model: str = "") -> LogStretch:
         """Begin a model response, at the time of the last line before it."""
         if not self._turn:
             self._arrive(self._next_turn())
         self._fresh = False
         self.latest.until = self.clock
-        response_id = unused(response_id or f"r{len(self._stretches)}", self._response_ids)
-        self._stretches.append(LogStretch(id=response_id, turn=self._turn, at=self.clock))
+        response_id = unused(raw_id or f"r{len(self._stretches)}", self._response_ids)
+        self._stretches.append(
+            LogStretch(id=response_id, turn=self._turn, at=self.clock, model=model)
+        )
         return self.latest
 
     def response(self, raw_id: str) -> LogStretch:
@@ -444,28 +405,35 @@ class Builder:
             response = self._responses[raw_id] = self.respond(raw_id)
         return response
 
-    def call(self, response: LogStretch, raw_id: str, name: str, tool_input: Json) -> None:
+    def call(self, response: LogStretch, raw_id: Any, name: Any, arguments: Any) -> None:
         """Add a tool call to the response."""
-        call_id, early = self._pairing.call(response, raw_id)
-        self._calls.append(response.call(call_id, name, tool_input))
-        if early:
-            response.answer(call_id, *early)
+        raw_id = string(raw_id)
+        call_id = CallId(unused(raw_id or "call", self._call_ids))
+        logged = response.call(call_id, string(name), tool_input(arguments))
+        self._calls.append(logged)
+        waiting = self._unanswered[raw_id]
+        if raw_id in self._early:
+            response.answer(logged, *self._early.pop(raw_id))
+        else:
+            waiting.append((response, logged))
 
-    def result(self, raw_id: str, result: LoggedResult, at: float | None) -> None:
-        """Add the result of a tool call."""
+    def result(self, raw_id: Any, result: LoggedResult, at: float | None) -> None:
+        """Add the result of a tool call; of several calls with its id, it belongs to the first of the latest response."""
         self.tick(at)
-        try:
-            owner = self._pairing.answer(raw_id, (result, self.clock))
-        except KeyError:
+        raw_id = string(raw_id)
+        waiting = self._unanswered.get(raw_id)
+        if raw_id in self._early or waiting == []:
             self.skip(result.line, f"second result of call {raw_id!r}, skipped")
-            return
-        if owner:
-            response, call_id = owner
-            response.answer(call_id, result, self.clock)
+        elif waiting is None:
+            self._early[raw_id] = result, self.clock
+        else:
+            latest, _ = waiting[-1]
+            first = next(n for n, (response, _) in enumerate(waiting) if response is latest)
+            latest.answer(waiting.pop(first)[1], result, self.clock)
 
     def build(self) -> Session:
         """The session, with numbered blocks and times that never decrease."""
-        for raw_id, (result, _) in self._pairing.early.items():
+        for raw_id, (result, _) in self._early.items():
             self.skip(result.line, f"result without a call ({raw_id!r}), skipped")
         items = [item for stretch in self._stretches for item in stretch.items()]
         model = next((i.model for i in items if isinstance(i, Responded) and i.model), self.model)
@@ -495,17 +463,10 @@ class Builder:
         self._fresh = True
         return (TurnHeader(id=NEW, turn=self._turn),)
 
-    def _open(self, voice: Voice) -> tuple[TurnHeader, ...]:
-        """Begin a turn for a prompt, unless the current turn has only context so far."""
-        if self._turn and (voice == "steer" or self._fresh):
-            return ()
-        return self._next_turn()
-
-    def _words(self, own: Sequence[Part], voice: Voice) -> Block:
+    def _words(self, own: Sequence[Part], kind: type[UserPrompt | UserSteer]) -> Block:
         """The user's block: text up to the first image is its text, all that follows are parts, in order."""
         texts = list(takewhile(lambda part: isinstance(part, TextPart), own))
         text, parts = text_of_parts(texts), tuple(own[len(texts) :])
-        kind = UserSteer if voice == "steer" and not self._fresh else UserPrompt
         return kind(id=NEW, turn=self._turn, text=text, parts=parts)
 
     def _attachments(self, parts: Sequence[Part], name: str = "context") -> Iterator[Block]:
@@ -522,3 +483,18 @@ class Builder:
                 mime=part.media_type if isinstance(part, ImagePart) else "text/plain",
                 standing=client.standing if client else "",
             )
+
+
+@attrs.frozen
+class Importer:
+    """A format of session files: its name, whether a file looks like it, and how it is read."""
+
+    name: str
+    looks: Callable[[Source], bool]
+    fill: Callable[[Builder], Session | None]
+    """Adds what the builder's source has; or returns the whole session, if the log has it as it is."""
+
+    def read(self, source: Source) -> Session:
+        """The session in a source."""
+        builder = Builder(source, self.name)
+        return self.fill(builder) or builder.build()

@@ -24,12 +24,10 @@ from blocks.formats import (
     string,
     tier_of,
 )
-from persistence.sessions._builder import Builder, LogStretch
+from persistence.sessions._builder import Builder, Importer, LogStretch
 from persistence.sessions._messages import add_content, add_results
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, seconds
+from persistence.sessions._source import Record, Source, seconds
 
-NAME = "claude-code"
 _SPOKEN = ("user", "assistant")
 _SESSION_FIELDS: Final = frozenset({"uuid", "sessionId", "session_id"})
 
@@ -44,10 +42,9 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
-    main = _main(source.records)
+def _read(builder: Builder) -> None:
+    reader, records = _Reader(builder), builder.source.records
+    main = _main(records)
     for number, line in main:
         reader.about(line)
         match line.get("type"):
@@ -60,16 +57,15 @@ def _read(source: Source) -> Session:
             case "system":  # the prompts up to which the agent compacts by itself
                 cut = obj(line.get("compactMetadata"))
                 most = count(cut.get("preTokens")) if cut.get("trigger") == "auto" else 0
-                reader.builder.window = max(reader.builder.window, most)
+                builder.window = max(builder.window, most)
             case _:
                 pass  # lines that no model saw
-    for _, line in source.records if len(main) < len(source.records) else ():
+    for _, line in records if len(main) < len(records) else ():
         if _is_aside(line):
             reader.aside(obj(line.get("message")), seconds(line.get("timestamp")))
-    return reader.builder.build()
 
 
-CLAUDE_CODE = Importer(NAME, _looks, _read)
+CLAUDE_CODE = Importer("claude-code", _looks, _read)
 
 
 def _main(records: Sequence[Record]) -> Sequence[Record]:
@@ -121,7 +117,7 @@ class _Reader:
         if line.get("isMeta"):
             self.builder.attach(parts, at, "meta")
         else:
-            self.builder.user(parts, at, "steer" if has_results else "prompt")
+            self.builder.user(parts, at, steers=has_results)
 
     def assistant(self, line: Json) -> None:
         message = obj(line.get("message"))
@@ -144,7 +140,7 @@ class _Reader:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""
         attachment, at = obj(line.get("attachment")), seconds(line.get("timestamp"))
         if attachment.get("type") == "queued_command":
-            self.builder.user(parts_of(attachment.get("prompt")), at, "steer")
+            self.builder.user(parts_of(attachment.get("prompt")), at, steers=True)
         elif text := _instruction(attachment):
             self.builder.attach(parts_of(f"<system-reminder>\n{text}\n</system-reminder>"), at)
 

@@ -23,11 +23,9 @@ from blocks.formats import (
     parts_of,
     string,
 )
-from persistence.sessions._builder import Builder, LoggedResult, LogStretch
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source, seconds
+from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
+from persistence.sessions._source import Source, seconds
 
-NAME = "codex"
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
 _HEADER_CHARS = 200
@@ -41,10 +39,9 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
-    for number, line in source.records:
+def _read(builder: Builder) -> None:
+    reader = _Reader(builder)
+    for number, line in builder.source.records:
         payload = obj(line.get("payload"))
         match line.get("type"):
             case "response_item":
@@ -57,10 +54,9 @@ def _read(source: Source) -> Session:
                 reader.meta(payload)
             case _:
                 pass  # `compacted` replaces the history; the session keeps the whole one
-    return reader.builder.build()
 
 
-CODEX = Importer(NAME, _looks, _read)
+CODEX = Importer("codex", _looks, _read)
 
 
 @attrs.define
@@ -72,8 +68,6 @@ class _Reader:
     _thoughts: list[Json] = attrs.field(factory=list[Json], init=False)
     """Reasoning for the next response."""
     _in_task: bool = attrs.field(default=False, init=False)
-    _at_work: bool = attrs.field(default=False, init=False)
-    """Whether the model has answered in the running task, so that a user's message now is a steer."""
     _total: Json = attrs.field(factory=dict[str, Any], init=False)
 
     def meta(self, payload: Json) -> None:
@@ -90,7 +84,7 @@ class _Reader:
             case "message" if item.get("role") != "assistant":
                 parts = parts_of(item.get("content"))
                 if item.get("role") == "user":
-                    self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+                    self.builder.user(parts, at)
                 else:
                     self.builder.operator(parts, at, string(item.get("role")))
                 self._close()
@@ -123,17 +117,16 @@ class _Reader:
             case "token_count":
                 self._tokens(obj(payload.get("info")))
             case "task_started":
-                self._in_task, self._at_work = True, False
+                self._in_task, self.builder.at_work = True, False
             case "task_complete" | "turn_aborted":
-                self._in_task, self._at_work = False, False
+                self._in_task = self.builder.at_work = False
             case _:
                 pass  # only for display
 
     def _response(self) -> LogStretch:
         if self._open is None:
-            self._open = self.builder.respond()
-            self._open.model = self.model
-            self._at_work = self._in_task
+            self._open = self.builder.respond(model=self.model)
+            self.builder.at_work = self._in_task
             for thought in self._thoughts:
                 self._open.think(thought)
             self._thoughts = []

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 import attrs
 
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, seconds
+from persistence.sessions._builder import Builder, Importer, LoggedResult
+from persistence.sessions._source import Record, Source, seconds
 
-NAME = "copilot"
 _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.execution_start"})
 
 
@@ -22,16 +20,16 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The main conversation of `source`, or the requested one."""
-    builder = Builder(source, NAME)
+def _read(builder: Builder) -> None:
+    """Add the main conversation, or the requested one."""
+    records = builder.source.records
     agents = {
         string(event.get("agentId")): string(obj(event.get("data")).get("toolCallId"))
-        for _, event in source.records
+        for _, event in records
         if event.get("type") == "subagent.started"
     }
     owners: dict[str, list[Record]] = defaultdict(list)
-    for record in source.records:
+    for record in records:
         owners[_owner(record[1], agents)].append(record)
     main = owners.pop("", [])
     owner, events = builder.pick([("", main), *owners.items()])
@@ -40,10 +38,9 @@ def _read(source: Source) -> Session:
         reader.task(main, owner)
     for number, event in events:
         reader.event(number, event)
-    return builder.build()
 
 
-COPILOT = Importer(NAME, _looks, _read)
+COPILOT = Importer("copilot", _looks, _read)
 
 
 def _owner(event: Json, agents: Mapping[str, str]) -> str:
@@ -62,8 +59,6 @@ class _Reader:
     _model: str = attrs.field(default="", init=False)
     _thoughts: list[str] = attrs.field(factory=list[str], init=False)
     """Reasoning that precedes its message."""
-    _at_work: bool = attrs.field(default=False, init=False)
-    """Whether the last message called tools, so that a user's message now is a steer."""
 
     def task(self, main: list[Record], owner: str) -> None:
         """Add a subagent's prompt, which is in the call that started it."""
@@ -88,8 +83,7 @@ class _Reader:
             case "system.notification":
                 self.builder.attach(parts_of(data.get("content")), at, "notification")
             case "user.message":
-                parts = parts_of(data.get("content"))
-                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+                self.builder.user(parts_of(data.get("content")), at)
             case "assistant.reasoning":
                 self._thoughts.append(string(data.get("content")))
             case "assistant.message":
@@ -103,15 +97,15 @@ class _Reader:
                 response.say(string(data.get("content")))
                 requests = objs(data.get("toolRequests"))
                 for request in requests:
-                    call_id, name = string(request.get("toolCallId")), string(request.get("name"))
-                    self.builder.call(response, call_id, name, tool_input(request.get("arguments")))
-                self._at_work = bool(requests)
+                    call_id, name = request.get("toolCallId"), request.get("name")
+                    self.builder.call(response, call_id, name, request.get("arguments"))
+                self.builder.at_work = bool(requests)
                 self.builder.tick(at)
             case "tool.execution_complete":
                 result = _result(data, number)
-                self.builder.result(string(data.get("toolCallId")), result, at)
+                self.builder.result(data.get("toolCallId"), result, at)
             case "abort":
-                self._at_work = False
+                self.builder.at_work = False
             case _:
                 pass  # hooks, beginnings, ends, and events only for display
 

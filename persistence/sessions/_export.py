@@ -21,11 +21,11 @@ from blocks import (
     encode_event,
 )
 from blocks.formats import string
-from persistence.sessions._builder import LogStretch, clocked
+from persistence.sessions._builder import Builder, Importer, LogStretch, clocked
 from persistence.sessions._session import Arrived, Notice, Responded, Session
-from persistence.sessions._source import BYTES_MAX, Importer, Source, opened
+from persistence.sessions._source import BYTES_MAX, Source, opened
 
-EXPORT = NAME = "foldline"
+EXPORT = "foldline"
 """The name of foldline's own format."""
 _HEADER = "foldline_export"
 _FIRST = "first"
@@ -68,11 +68,12 @@ def _looks(source: Source) -> bool:
     return _HEADER in source.records[0][1]
 
 
-def _read_session(source: Source) -> Session:
-    """The session in `source`; its blocks keep their ids.
+def _read_session(builder: Builder) -> Session:
+    """The session; its blocks keep their ids.
 
     Hidden and folded blocks are included, because an export has the whole log.
     """
+    source = builder.source
     header = source.records[0][1]
     if _HEADER not in header:
         raise SessionFormatError(f"{source.path}: not an export: its first line has no {_HEADER!r}")
@@ -93,7 +94,7 @@ def _read_session(source: Source) -> Session:
     items = tuple(clocked([item for stretch in reader.stretches for item in stretch.items()]))
     return Session(
         name=string(header.get("timeline")) or source.name,
-        format=NAME,
+        format=EXPORT,
         model=next((i.model for i in items if isinstance(i, Responded) and i.model), ""),
         window=reader.window,
         items=items,
@@ -102,7 +103,7 @@ def _read_session(source: Source) -> Session:
     )
 
 
-FOLDLINE = Importer(NAME, _looks, _read_session)
+FOLDLINE = Importer(EXPORT, _looks, _read_session)
 
 
 @attrs.define

@@ -10,13 +10,10 @@ from itertools import groupby
 from typing import Any
 
 from blocks import TextPart, UsageRecorded, text_of_parts
-from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult, LogStretch
+from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string
+from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
 from persistence.sessions._messages import add_results
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, seconds
-
-NAME = "gemini-cli"
+from persistence.sessions._source import Record, Source, seconds
 
 
 def _looks(source: Source) -> bool:
@@ -26,11 +23,11 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    builder = Builder(source, NAME)
+def _read(builder: Builder) -> None:
+    source = builder.source
     if any(_is_of_stream(line) for _, line in source.records):
-        return _read_stream(builder)
+        _add_stream(builder)
+        return
     builder.id = string(source.records[0][1].get("sessionId"))
     messages = _messages(source.messages)
     calls = (call for _, message in messages for call in objs(message.get("toolCalls")))
@@ -44,18 +41,17 @@ def _read(source: Source) -> Session:
                 _respond(builder, number, message, at)
             case _:
                 pass  # `info` and `error` are only for display
-    return builder.build()
 
 
-GEMINI = Importer(NAME, _looks, _read)
+GEMINI = Importer("gemini-cli", _looks, _read)
 
 
 def _is_of_stream(line: Json) -> bool:
     return "tool_id" in line and line.get("type") in ("tool_use", "tool_result")
 
 
-def _read_stream(builder: Builder) -> Session:
-    """The session of a stream, in which texts come in pieces; those and the calls between two results are one response."""
+def _add_stream(builder: Builder) -> None:
+    """Add a stream, in which texts come in pieces; those and the calls between two results are one response."""
     response: LogStretch | None = None
     for role, records in groupby(builder.source.records, lambda record: record[1].get("role")):
         lines = [(number, line, seconds(line.get("timestamp"))) for number, line in records]
@@ -65,7 +61,7 @@ def _read_stream(builder: Builder) -> Session:
             builder.tick(lines[-1][2])
             continue
         for number, line, at in lines:
-            call_id = string(line.get("tool_id"))
+            call_id = line.get("tool_id")
             match line.get("type"):
                 case "init":
                     builder.id = string(line.get("session_id"))
@@ -75,11 +71,7 @@ def _read_stream(builder: Builder) -> Session:
                     response = None
                 case "tool_use":
                     response = response or builder.respond()
-                    name, arguments = (
-                        string(line.get("tool_name")),
-                        tool_input(line.get("parameters")),
-                    )
-                    builder.call(response, call_id, name, arguments)
+                    builder.call(response, call_id, line.get("tool_name"), line.get("parameters"))
                     builder.tick(at)
                 case "tool_result":
                     output = line.get("output") or obj(line.get("error")).get("message")
@@ -89,7 +81,6 @@ def _read_stream(builder: Builder) -> Session:
                     response = None
                 case _:
                     pass  # the statistics at its end
-    return builder.build()
 
 
 def _messages(records: tuple[Record, ...]) -> list[Record]:
@@ -125,23 +116,21 @@ def _hear(
     # What else is not text was read by a tool.
     texts = [TextPart(text=text) for part in parts if (text := string(part.get("text"))).strip()]
     if texts:
-        builder.user(texts, at, "steer")
+        builder.user(texts, at, steers=True)
 
 
 def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:
-    response = builder.respond(string(message.get("id")))
-    response.model = string(message.get("model"))
+    response = builder.respond(string(message.get("id")), string(message.get("model")))
     response.usage = _usage(response, obj(message.get("tokens")))
     response.say(text_of_parts(parts_of(message.get("content"))))
     calls = objs(message.get("toolCalls"))
     for call in calls:
-        name = string(call.get("name"))
-        builder.call(response, string(call.get("id")), name, tool_input(call.get("args")))
+        builder.call(response, call.get("id"), call.get("name"), call.get("args"))
     builder.tick(at)
     for call in calls:
         if objs(call.get("result")):
             when = seconds(call.get("timestamp"))
-            builder.result(string(call.get("id")), _result(call, number), when)
+            builder.result(call.get("id"), _result(call, number), when)
 
 
 def _result(call: Json, line: int) -> LoggedResult:

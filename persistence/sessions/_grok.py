@@ -3,12 +3,9 @@
 import attrs
 
 from blocks import text_of_parts
-from blocks.formats import Json, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source
-
-NAME = "grok"
+from blocks.formats import Json, objs, parts_of, string
+from persistence.sessions._builder import Builder, Importer, LoggedResult
+from persistence.sessions._source import Source
 
 
 def _looks(source: Source) -> bool:
@@ -21,15 +18,13 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
-    for number, line in source.records:
+def _read(builder: Builder) -> None:
+    reader = _Reader(builder)
+    for number, line in builder.source.records:
         reader.line(number, line)
-    return reader.builder.build()
 
 
-GROK = Importer(NAME, _looks, _read)
+GROK = Importer("grok", _looks, _read)
 
 
 @attrs.define
@@ -54,19 +49,17 @@ class _Reader:
             case "reasoning":
                 self._thoughts.append(line)
             case "assistant":
-                response = self.builder.respond(string(line.get("id")))
-                response.model = string(line.get("model_id"))
+                own, model = string(line.get("id")), string(line.get("model_id"))
+                response = self.builder.respond(own, model)
                 for thought in self._thoughts:
                     response.think(thought)
                 self._thoughts = []
-                response.say(text_of_parts(parts_of(line.get("content"))))
+                response.say(text_of_parts(parts))
                 for call in objs(line.get("tool_calls")):
-                    arguments = tool_input(call.get("arguments"))
-                    self.builder.call(
-                        response, string(call.get("id")), string(call.get("name")), arguments
-                    )
+                    name, arguments = call.get("name"), call.get("arguments")
+                    self.builder.call(response, call.get("id"), name, arguments)
             case "tool_result":
                 result = LoggedResult(parts=parts, line=number)
-                self.builder.result(string(line.get("tool_call_id")), result, None)
+                self.builder.result(line.get("tool_call_id"), result, None)
             case _:
                 pass  # searches that the provider ran

@@ -2,12 +2,10 @@
 
 import attrs
 
-from blocks.formats import Json, obj, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult, LogStretch
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source, seconds
+from blocks.formats import Json, obj, parts_of, string
+from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
+from persistence.sessions._source import Source, seconds
 
-NAME = "kimi"
 _USAGE = ("inputOther", "inputCacheRead", "output", "inputCacheCreation")
 
 
@@ -19,21 +17,20 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    events = [obj(line.get("event")) for _, line in source.records]
+def _read(builder: Builder) -> None:
+    records = builder.source.records
+    events = [obj(line.get("event")) for _, line in records]
     ids = {
         string(event.get("uuid")): string(event.get("messageId"))
         for event in events
         if event.get("type") == "step.end"
     }
-    reader = _Reader(Builder(source, NAME), ids)
-    for number, line in source.records:
+    reader = _Reader(builder, ids)
+    for number, line in records:
         reader.line(number, line)
-    return reader.builder.build()
 
 
-KIMI = Importer(NAME, _looks, _read)
+KIMI = Importer("kimi", _looks, _read)
 
 
 @attrs.define
@@ -43,8 +40,6 @@ class _Reader:
     """The provider's id of the response of each step, which the log has only at the end of the step."""
     _model: str = attrs.field(default="", init=False)
     _steps: dict[str, LogStretch] = attrs.field(factory=dict[str, LogStretch], init=False)
-    _at_work: bool = attrs.field(default=False, init=False)
-    """Whether the last step called tools, so that a user's message now is a steer."""
 
     def line(self, number: int, line: Json) -> None:
         at = seconds(line.get("time"))
@@ -66,20 +61,20 @@ class _Reader:
         origin = obj(message.get("origin"))
         match message.get("role"):
             case "user" if string(origin.get("kind")) in {"", "user"}:
-                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+                self.builder.user(parts, at)
             case "user" | "system":
                 name = string(origin.get("variant")) or string(origin.get("kind"))
                 self.builder.attach(parts, at, name or "context")
             case "tool":
                 result = LoggedResult(parts=parts, line=number)
-                self.builder.result(string(message.get("toolCallId")), result, at)
+                self.builder.result(message.get("toolCallId"), result, at)
             case _:
                 pass
 
     def _event(self, number: int, event: Json, at: float | None) -> None:
         match event.get("type"):
             case "step.begin":
-                self._at_work = False
+                self.builder.at_work = False
                 self.builder.tick(at)
             case "content.part":
                 step, part = self._step(event), obj(event.get("part"))
@@ -90,15 +85,14 @@ class _Reader:
                     step.think({"type": "reasoning_content", "reasoning_content": thought})
                 self.builder.tick(at)
             case "tool.call":
-                name, call_id = string(event.get("name")), string(event.get("toolCallId"))
-                arguments = tool_input(event.get("args"))
-                self.builder.call(self._step(event), call_id, name, arguments)
+                call_id, name = event.get("toolCallId"), event.get("name")
+                self.builder.call(self._step(event), call_id, name, event.get("args"))
                 self.builder.tick(at)
             case "tool.result":
                 result = _result(obj(event.get("result")), number)
-                self.builder.result(string(event.get("toolCallId")), result, at)
+                self.builder.result(event.get("toolCallId"), result, at)
             case "step.end":
-                self._at_work = event.get("finishReason") == "tool_use"
+                self.builder.at_work = event.get("finishReason") == "tool_use"
                 if response := self._steps.get(string(event.get("uuid"))):
                     response.use(obj(event.get("usage")), _USAGE)
             case _:
@@ -107,9 +101,7 @@ class _Reader:
     def _step(self, event: Json) -> LogStretch:
         step = string(event.get("stepUuid"))
         if step not in self._steps:
-            response = self.builder.respond(self._ids.get(step, ""))
-            response.model = self._model
-            self._steps[step] = response
+            self._steps[step] = self.builder.respond(self._ids.get(step, ""), self._model)
         return self._steps[step]
 
 

@@ -18,7 +18,7 @@ from blocks.formats import (
     parts_of,
     string,
 )
-from persistence.sessions._builder import Builder, LoggedResult
+from persistence.sessions._builder import Builder, Importer, LoggedResult
 from persistence.sessions._messages import (
     add_chat_message,
     add_chat_response,
@@ -26,8 +26,7 @@ from persistence.sessions._messages import (
     chat_usage,
     definitions,
 )
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source, seconds
+from persistence.sessions._source import Source, seconds
 
 # Anthropic's messages, plain or as a whole request with `system` and `tools`.
 
@@ -47,18 +46,16 @@ def _looks_anthropic(source: Source) -> bool:
     )
 
 
-def _read_anthropic(source: Source) -> Session:
-    builder = Builder(source, "anthropic")
-    document = source.document
+def _read_anthropic(builder: Builder) -> None:
+    document = builder.source.document
     builder.model = string(document.get("model"))
     builder.system = text_of_parts(parts_of(document.get("system")))
     builder.tools = definitions(document.get("tools"))
-    for number, message in source.messages:
+    for number, message in builder.source.messages:
         if message.get("role") == "system":
             _add_system(builder, message)
         else:
             _add_claude(builder, message, number, seconds(message.get("timestamp")))
-    return builder.build()
 
 
 def _add_claude(builder: Builder, fields: Json, number: int, at: float | None) -> None:
@@ -90,15 +87,13 @@ def _looks_droid(source: Source) -> bool:
     )
 
 
-def _read_droid(source: Source) -> Session:
-    builder = Builder(source, "droid")
-    for number, line in source.records:
+def _read_droid(builder: Builder) -> None:
+    for number, line in builder.source.records:
         if line.get("type") != "message":
             continue  # its title, its to-do list, a compaction
         at = seconds(line.get("timestamp"))
         fields = {**obj(line.get("message")), "id": line.get("id")}
         _add_claude(builder, fields, number, at)
-    return builder.build()
 
 
 DROID = Importer("droid", _looks_droid, _read_droid)
@@ -115,15 +110,14 @@ def _looks_cursor(source: Source) -> bool:
     )
 
 
-def _read_cursor(source: Source) -> Session:
-    builder, ids = Builder(source, "cursor"), _CallIds()
-    for number, line in source.records:
+def _read_cursor(builder: Builder) -> None:
+    ids = _CallIds()
+    for number, line in builder.source.records:
         fields = {**obj(line.get("message")), "role": line.get("role")}
         at = seconds(line.get("timestamp"))
         for message in messages_in(fields, "anthropic"):
             content = tuple(map(ids.given_to, message.content))
             add_message(builder, replace(message, content=content), number, at)
-    return builder.build()
 
 
 @attrs.define
@@ -167,12 +161,12 @@ def _looks_openai(source: Source) -> bool:
     )
 
 
-def _read_openai(source: Source) -> Session:
-    builder = Builder(source, "openai")
-    builder.model = string(source.document.get("model"))
-    builder.tools = definitions(source.document.get("tools"))
+def _read_openai(builder: Builder) -> None:
+    document = builder.source.document
+    builder.model = string(document.get("model"))
+    builder.tools = definitions(document.get("tools"))
     others = Counter[str]()
-    for number, message in source.messages:
+    for number, message in builder.source.messages:
         if string(message.get("role")) in _CHAT_ROLES:
             add_chat_message(builder, number, message)
         else:
@@ -180,7 +174,6 @@ def _read_openai(source: Source) -> Session:
     if others:
         kinds = ", ".join(f"{number} {kind}" for kind, number in others.items())
         builder.skip(0, f"what is no chat message, skipped: {kinds}")
-    return builder.build()
 
 
 OPENAI = Importer("openai", _looks_openai, _read_openai)
@@ -193,12 +186,10 @@ def _looks_tau(source: Source) -> bool:
     return all("traj" in run and "task_id" in run for _, run in source.records)
 
 
-def _read_tau(source: Source) -> Session:
-    builder = Builder(source, "tau-bench")
-    run = builder.pick([run for _, run in source.records])
+def _read_tau(builder: Builder) -> None:
+    run = builder.pick([run for _, run in builder.source.records])
     for message in objs(run.get("traj")):
         add_chat_message(builder, 0, message)
-    return builder.build()
 
 
 TAU = Importer("tau-bench", _looks_tau, _read_tau)
@@ -211,17 +202,16 @@ def _looks_inspect(source: Source) -> bool:
     return "samples" in source.document and "eval" in source.document
 
 
-def _read_inspect(source: Source) -> Session:
-    builder = Builder(source, "inspect")
-    builder.model = string(obj(source.document.get("eval")).get("model"))
-    sample = builder.pick(objs(source.document.get("samples")))
+def _read_inspect(builder: Builder) -> None:
+    document = builder.source.document
+    builder.model = string(obj(document.get("eval")).get("model"))
+    sample = builder.pick(objs(document.get("samples")))
     for message in objs(sample.get("messages")):
         calls = [
             {"id": call.get("id"), "function": {**call, "name": call.get("function")}}
             for call in objs(message.get("tool_calls"))
         ]
         add_chat_message(builder, 0, {**message, "tool_calls": calls})
-    return builder.build()
 
 
 INSPECT = Importer("inspect", _looks_inspect, _read_inspect)
@@ -235,9 +225,8 @@ def _looks_swe_agent(source: Source) -> bool:
     return "history" in source.document and "trajectory" in source.document
 
 
-def _read_swe_agent(source: Source) -> Session:
-    builder = Builder(source, "swe-agent")
-    for message in objs(source.document.get("history")):
+def _read_swe_agent(builder: Builder) -> None:
+    for message in objs(builder.source.document.get("history")):
         parts = parts_of(message.get("content"))
         match message.get("role"):
             case "system":
@@ -252,10 +241,9 @@ def _read_swe_agent(source: Source) -> Session:
                 add_chat_response(builder, builder.respond(), message)
             case "tool":
                 ids = items(message.get("tool_call_ids")) or [message.get("tool_call_id")]
-                builder.result(string(ids[0]), LoggedResult(parts=parts), None)
+                builder.result(ids[0], LoggedResult(parts=parts), None)
             case _:
                 pass
-    return builder.build()
 
 
 SWE_AGENT = Importer("swe-agent", _looks_swe_agent, _read_swe_agent)
@@ -282,9 +270,8 @@ def _looks_mini(source: Source) -> bool:
     )
 
 
-def _read_mini(source: Source) -> Session:
-    builder = Builder(source, _MINI)
-    for _, message in source.messages:
+def _read_mini(builder: Builder) -> None:
+    for _, message in builder.source.messages:
         extra = obj(message.get("extra"))
         at = seconds(extra.get("timestamp"))
         parts = parts_of(message.get("content"))
@@ -299,17 +286,16 @@ def _read_mini(source: Source) -> Session:
                 completion = obj(extra.get("response"))
                 if at and not builder.clock:
                     builder.tick(at - _FIRST_CALL_SECONDS)
-                response = builder.respond(string(completion.get("id")))
-                response.model = string(completion.get("model"))
+                own, model = string(completion.get("id")), string(completion.get("model"))
+                response = builder.respond(own, model)
                 response.usage = chat_usage(response, completion)
                 add_chat_response(builder, response, message)
                 builder.tick(at)
             case "tool":
                 result = LoggedResult(parts=parts, exit_code=extra.get("returncode"))
-                builder.result(string(message.get("tool_call_id")), result, at)
+                builder.result(message.get("tool_call_id"), result, at)
             case _:
                 pass  # `exit`: the end of the run, which no model saw
-    return builder.build()
 
 
 MINI = Importer(_MINI, _looks_mini, _read_mini)

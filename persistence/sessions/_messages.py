@@ -42,7 +42,7 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
         case "user" | "tool":
             has_results = add_results(builder, message.content, number, at)
             if parts:
-                builder.user(parts, at, "steer" if has_results else "prompt")
+                builder.user(parts, at, steers=has_results)
 
 
 def add_history(

@@ -10,12 +10,10 @@ from pathlib import PurePosixPath
 
 import attrs
 
-from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult, LogStretch
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source, seconds
+from blocks.formats import Json, count, obj, objs, parts_of, string
+from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
+from persistence.sessions._source import Source, seconds
 
-NAME = "opencode"
 _KINDS = ("session", "message", "part")
 _AS_TEXT = ("text/plain", "application/x-directory")
 """Types of files whose content OpenCode sends in a synthetic text beside them (`message-v2.ts`), and not itself."""
@@ -29,18 +27,16 @@ def _looks(source: Source) -> bool:
     return any(_kind(path) == "message" and isinstance(document[path], dict) for path in document)
 
 
-def _read(source: Source) -> Session:
-    """The requested conversation of `source`, or the first."""
-    builder = Builder(source, NAME)
-    document = source.document
+def _read(builder: Builder) -> None:
+    """Add the requested conversation, or the first."""
+    document = builder.source.document
     talks = [document] if "messages" in document else list(_stored(document))
     reader = _Reader(builder)
     for message in objs(builder.pick(talks or [{}]).get("messages")):
         reader.message(obj(message.get("info")), objs(message.get("parts")))
-    return builder.build()
 
 
-OPENCODE = Importer(NAME, _looks, _read)
+OPENCODE = Importer("opencode", _looks, _read)
 
 
 def _kind(path: str) -> str:
@@ -138,10 +134,9 @@ class _Reader:
                 pass  # snapshots, patches, compactions
 
     def _call(self, info: Json, part: Json) -> None:
-        state, call_id = obj(part.get("state")), string(part.get("callID"))
+        state, call_id = obj(part.get("state")), part.get("callID")
         times = obj(state.get("time"))
-        arguments = tool_input(state.get("input"))
-        self.builder.call(self._response(info, {}), call_id, string(part.get("tool")), arguments)
+        self.builder.call(self._response(info, {}), call_id, part.get("tool"), state.get("input"))
         self.builder.tick(seconds(times.get("start")))
         if state.get("status") in ("completed", "error"):
             ended = seconds(times.get("end"))
@@ -151,9 +146,8 @@ class _Reader:
     def _response(self, info: Json, times: Json) -> LogStretch:
         began = seconds(times.get("start")) or 0.0
         if self._open is None or (self._ended and began > self._ended):
-            self._open, self._ended = self.builder.respond(string(info.get("id"))), 0.0
-            self._open.model = _model(info)
-            self._unpaid = self._open
+            self._open = self.builder.respond(string(info.get("id")), _model(info))
+            self._unpaid, self._ended = self._open, 0.0
         return self._open
 
     def _finish(self, report: Json) -> None:

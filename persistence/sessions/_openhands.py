@@ -8,12 +8,10 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, items, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult
+from persistence.sessions._builder import Builder, Importer, LoggedResult
 from persistence.sessions._messages import chat_usage, definitions
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Source, seconds
+from persistence.sessions._source import Source, seconds
 
-NAME = "openhands"
 _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensation_request"})
 """Actions that no model requested."""
 
@@ -28,20 +26,19 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`, or the requested one of several runs."""
-    reader = _Reader(Builder(source, NAME))
-    events = [event for _, event in source.records]
+def _read(builder: Builder) -> None:
+    """Add the session, or the requested one of several runs."""
+    reader = _Reader(builder)
+    events = [event for _, event in builder.source.records]
     if "history" in events[0]:
-        run = reader.builder.pick(events)
+        run = builder.pick(events)
         events = _events(run.get("history"))
         reader.begin(run, events)
     for event in events:
         reader.event(event)
-    return reader.builder.build()
 
 
-OPENHANDS = Importer(NAME, _looks, _read)
+OPENHANDS = Importer("openhands", _looks, _read)
 
 
 def _events(history: Any) -> list[Json]:
@@ -136,7 +133,6 @@ def _arguments(message: Json, metadata: Json) -> Json:
 # Since version 1.
 
 
-_SINCE_1 = "openhands-v1"
 _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPromptEvent"})
 
 
@@ -145,15 +141,12 @@ def _looks_since_1(source: Source) -> bool:
     return any(string(event.get("kind")) in _KINDS for _, event in source.records)
 
 
-def _read_since_1(source: Source) -> Session:
-    """The session in `source`."""
-    builder = Builder(source, _SINCE_1)
-    for number, event in source.records:
+def _read_since_1(builder: Builder) -> None:
+    for number, event in builder.source.records:
         _add_event(builder, number, event)
-    return builder.build()
 
 
-OPENHANDS_V1 = Importer(_SINCE_1, _looks_since_1, _read_since_1)
+OPENHANDS_V1 = Importer("openhands-v1", _looks_since_1, _read_since_1)
 
 
 def _add_event(builder: Builder, number: int, event: Json) -> None:
@@ -178,8 +171,7 @@ def _add_event(builder: Builder, number: int, event: Json) -> None:
             arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
             if arguments is None:
                 arguments = event.get("action")
-            call_id, name = string(event.get("tool_call_id")), string(event.get("tool_name"))
-            builder.call(response, call_id, name, tool_input(arguments))
+            builder.call(response, event.get("tool_call_id"), event.get("tool_name"), arguments)
             builder.tick(at)
         case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
             observation = obj(event.get("observation"))
@@ -191,6 +183,6 @@ def _add_event(builder: Builder, number: int, event: Json) -> None:
                 exit_code=observation.get("exit_code"),
                 line=number,
             )
-            builder.result(string(event.get("tool_call_id")), result, at)
+            builder.result(event.get("tool_call_id"), result, at)
         case _:
             pass  # states and statistics

@@ -6,12 +6,10 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import TurnId
-from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, LoggedResult, LogStretch
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, path_to, seconds
+from blocks.formats import Json, obj, objs, parts_of, string
+from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
+from persistence.sessions._source import Record, Source, path_to, seconds
 
-NAME = "pi"
 _USAGE = ("input", "cacheRead", "output", "cacheWrite")
 
 
@@ -30,22 +28,20 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    reader = _Reader(Builder(source, NAME))
-    for _, entry in source.records:
+def _read(builder: Builder) -> None:
+    reader, records = _Reader(builder), builder.source.records
+    for _, entry in records:
         reader.about(entry)
-    branch = _branch(source.records)
+    branch = _branch(records)
     for number, entry in branch:
         reader.entry(number, entry)
     on_branch = {number for number, _ in branch}
-    for number, entry in source.records if len(branch) < len(source.records) else ():
+    for number, entry in records if len(branch) < len(records) else ():
         if number not in on_branch:
             reader.aside(number, entry)
-    return reader.builder.build()
 
 
-PI = Importer(NAME, _looks, _read)
+PI = Importer("pi", _looks, _read)
 
 
 def _branch(records: Sequence[Record]) -> Sequence[Record]:
@@ -65,8 +61,6 @@ def _branch(records: Sequence[Record]) -> Sequence[Record]:
 @attrs.define
 class _Reader:
     builder: Builder
-    _at_work: bool = attrs.field(default=False, init=False)
-    """Whether the last response called tools, so that a user's message now is a steer."""
 
     def about(self, entry: Json) -> None:
         """Note what the entry says of the session; its newest title counts."""
@@ -109,7 +103,7 @@ class _Reader:
         parts = parts_of(message.get("content"))
         match message.get("role"):
             case "user":
-                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+                self.builder.user(parts, at)
             case "bashExecution":
                 text = f"$ {string(message.get('command'))}\n{string(message.get('output'))}"
                 self.builder.attach(parts_of(text), at, "bash")
@@ -119,25 +113,24 @@ class _Reader:
             case "toolResult":
                 is_error = message.get("isError") is True
                 result = LoggedResult(parts=parts, is_error=is_error, line=number)
-                self.builder.result(string(message.get("toolCallId")), result, at)
+                self.builder.result(message.get("toolCallId"), result, at)
             case _:
                 pass
 
     def _respond(self, message: Json) -> None:
-        response = self.builder.respond(string(message.get("responseId")))
-        response.model = string(message.get("model"))
+        own, model = string(message.get("responseId")), string(message.get("model"))
+        response = self.builder.respond(own, model)
         for block in objs(message.get("content")):
             match block.get("type"):
                 case "text":
                     response.say(string(block.get("text")))
                 case "toolCall":
-                    arguments = tool_input(block.get("arguments"))
-                    name = string(block.get("name"))
-                    self.builder.call(response, string(block.get("id")), name, arguments)
+                    name, arguments = block.get("name"), block.get("arguments")
+                    self.builder.call(response, block.get("id"), name, arguments)
                 case "thinking":
                     text, signature = block.get("thinking"), block.get("thinkingSignature")
                     response.reason(string(text), string(signature))
                 case _:
                     pass
         response.use(obj(message.get("usage")), _USAGE)
-        self._at_work = message.get("stopReason") == "toolUse"
+        self.builder.at_work = message.get("stopReason") == "toolUse"

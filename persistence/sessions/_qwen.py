@@ -12,12 +12,10 @@ from blocks.formats import (
     parts_in,
     string,
 )
-from persistence.sessions._builder import Builder, LoggedResult
+from persistence.sessions._builder import Builder, Importer, LoggedResult
 from persistence.sessions._messages import add_content
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, path_to, seconds
+from persistence.sessions._source import Record, Source, path_to, seconds
 
-NAME = "qwen"
 _SPOKEN = frozenset({"user", "assistant", "tool_result"})
 _TYPED = frozenset({"", "mid_turn_user_message"})
 """Subtypes of the user's own text; texts with other subtypes come from the program."""
@@ -30,15 +28,12 @@ def _looks(source: Source) -> bool:
     )
 
 
-def _read(source: Source) -> Session:
-    """The session in `source`."""
-    builder = Builder(source, NAME)
-    for number, record in _active(source.records):
+def _read(builder: Builder) -> None:
+    for number, record in _active(builder.source.records):
         _add(builder, number, record)
-    return builder.build()
 
 
-QWEN = Importer(NAME, _looks, _read)
+QWEN = Importer("qwen", _looks, _read)
 
 
 def _active(records: tuple[Record, ...]) -> list[Record]:
@@ -64,7 +59,7 @@ def _add(builder: Builder, number: int, record: Json) -> None:
             subtype = string(record.get("subtype"))
             parts = parts_in(_content(record, "user"))
             if subtype in _TYPED:
-                builder.user(parts, at, "steer" if subtype else "prompt")
+                builder.user(parts, at, steers=bool(subtype))
             else:
                 builder.attach(parts, at, subtype)
         case "assistant":
@@ -80,7 +75,7 @@ def _add(builder: Builder, number: int, record: Json) -> None:
                 if isinstance(result, Result):
                     is_error = result.is_error or call.get("status") == "error"
                     logged = LoggedResult(parts=result.parts, is_error=is_error, line=number)
-                    builder.result(result.call_id or string(call.get("callId")), logged, at)
+                    builder.result(result.call_id or call.get("callId"), logged, at)
         case _:
             pass  # titles, rewinds, compressions: the session keeps the whole history
 

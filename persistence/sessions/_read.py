@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import attrs
 
 from blocks import MisuseError, SessionFormatError, did_you_mean
+from persistence.sessions._builder import Importer
 from persistence.sessions._claude_code import CLAUDE_CODE
 from persistence.sessions._codex import CODEX
 from persistence.sessions._copilot import COPILOT
@@ -29,7 +30,7 @@ from persistence.sessions._pi import PI
 from persistence.sessions._qwen import QWEN
 from persistence.sessions._request_log import REQUEST_LOG
 from persistence.sessions._session import Session
-from persistence.sessions._source import BYTES_MAX, Importer, Source, open_source
+from persistence.sessions._source import BYTES_MAX, Source, open_source
 
 # The most specific formats come first, message lists last, because other formats contain those.
 _IMPORTERS: Mapping[str, Importer] = {

@@ -34,12 +34,9 @@ from blocks.formats import (
     stream_of,
     string,
 )
-from persistence.sessions._builder import Builder
+from persistence.sessions._builder import Builder, Importer
 from persistence.sessions._messages import add_content, add_history, definitions
-from persistence.sessions._session import Session
-from persistence.sessions._source import Importer, Record, Source, seconds
-
-NAME = "request-log"
+from persistence.sessions._source import Record, Source, seconds
 
 # Requests with their responses, on one line or on two.
 
@@ -308,10 +305,9 @@ def _has_answer(body: Json) -> bool:
     return any(message.get("role") in ("assistant", "model") for message in talk_in(body)[1])
 
 
-def _read_log(source: Source) -> Session:
-    """The requested conversation of `source`, or the largest."""
-    builder = Builder(source, NAME)
-    talks, asides = conversations(exchanges_in(logged(source), builder.skip))
+def _read_log(builder: Builder) -> None:
+    """Add the requested conversation, or the largest."""
+    talks, asides = conversations(exchanges_in(logged(builder.source), builder.skip))
     if asides:
         count = "a request" if len(asides) == 1 else f"{len(asides):,} requests, from here on,"
         text = f"{count} whose answer nothing followed, skipped"
@@ -326,10 +322,9 @@ def _read_log(source: Source) -> Session:
     builder.tools = definitions(declared or tools)
     for step in steps:
         _add(builder, step)
-    return builder.build()
 
 
-REQUEST_LOG = Importer(NAME, _looks, _read_log)
+REQUEST_LOG = Importer("request-log", _looks, _read_log)
 
 
 def _add(builder: Builder, step: RequestStep) -> None:
@@ -341,8 +336,7 @@ def _add(builder: Builder, step: RequestStep) -> None:
     if answer is None:
         builder.skip(exchange.line, "request without a response that could be read")
         return
-    response = builder.respond(answer.id)
-    response.model = answer.model or string(exchange.body.get("model"))
+    response = builder.respond(answer.id, answer.model or string(exchange.body.get("model")))
     if usage := answer.usage:
         response.usage = replace(usage, model=response.model, response=response.id)
     add_content(builder, response, answer.complete)

@@ -10,7 +10,7 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BufferedReader
@@ -23,7 +23,7 @@ import msgspec
 
 from blocks import CodecError, MisuseError, SessionFormatError, clean_json, fault_in
 from blocks.formats import Json, obj, objs, string
-from persistence.sessions._session import Notice, Session
+from persistence.sessions._session import Notice
 
 # The bytes.
 
@@ -311,15 +311,6 @@ def _whole(data: bytearray) -> list[Record]:
 def _document(value: Any) -> list[Record]:
     """The records of a document: the items of a list, or one object."""
     return [(1, record)] if (record := obj(value)) else [(0, item) for item in objs(value)]
-
-
-@attrs.frozen
-class Importer:
-    """A format of session files: its name, whether a file looks like it, and how it is read."""
-
-    name: str
-    looks: Callable[[Source], bool]
-    read: Callable[[Source], Session]
 
 
 # What many logs have: times, and a tree of entries.

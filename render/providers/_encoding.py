@@ -129,12 +129,12 @@ def part_refusal(part: Part, image_types: Sequence[str], own_refusal: Callable[[
         case TextPart():
             return ""
         case ImagePart() | DocumentPart():
-            return media_refusal(part, image_types)
+            return _media_refusal(part, image_types)
         case ProviderPart(value=value):
             return own_refusal(value)
 
 
-def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
+def _media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
     """Why an image or document would be refused; empty: it would be accepted."""
     if part.url:
         return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
@@ -154,17 +154,12 @@ def misplaced(what: str, kind: object, allowed: Collection[str]) -> str:
     return f"{what} of type {in_words(kind)} cannot go there{near}"
 
 
-def unreadable(part: ImagePart | DocumentPart) -> str:
-    """The text that replaces an image or document that would be refused."""
-    kind = "image" if isinstance(part, ImagePart) else "document"
-    return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
-
-
 def part_name(part: Part) -> str:
     """The text that replaces a part that a provider would refuse."""
     match part:
         case ImagePart() | DocumentPart():
-            return unreadable(part)
+            kind = "image" if isinstance(part, ImagePart) else "document"
+            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
         case ProviderPart(value={"tool_name": str(name)}):
             return f"[tool {name}]"
         case _:
@@ -242,8 +237,8 @@ class CallAnswer:
 class Scale:
     """How the tokens of contents are counted."""
 
-    tokens: Callable[[Sequence[Json]], Iterable[int]]
-    """The tokens of each content."""
+    tokens: Callable[[Json], int]
+    """The tokens of a content."""
     envelope: int = 0
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
@@ -370,12 +365,10 @@ def piece_of(group: Group, sent: Sequence[WireItem], scale: Scale, notices: Sequ
     except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
-    contents = [content for each in sent for _, content in each.contents]
-    sizes = iter(scale.tokens(contents))
-    spots = tuple([spot for each in sent for spot in _spots(each, scale, sizes)])
+    spots = tuple([spot for each in sent for spot in _spots(each, scale)])
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
     return Piece(
-        contents=tuple(contents),
+        contents=tuple([content for each in sent for _, content in each.contents]),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
@@ -386,11 +379,11 @@ def piece_of(group: Group, sent: Sequence[WireItem], scale: Scale, notices: Sequ
     )
 
 
-def _spots(sent: WireItem, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
+def _spots(sent: WireItem, scale: Scale) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens = envelope + next(sizes)
+        tokens = envelope + scale.tokens(content)
         kind = scale.model_prefix * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0

@@ -9,7 +9,7 @@ The input may be any data, so every check tests the type of what it reads, and n
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from types import NoneType
 from typing import Any, Final, TypeAlias, cast
@@ -42,6 +42,14 @@ class Findings:
             return cast("Json", value)
         self.add(rule, place, word)
         return None
+
+    def objects_in(
+        self, value: object, place: str, rule: Enum, word: str = "an object"
+    ) -> Iterator[tuple[Json, str]]:
+        """The objects of a list that stands at a place, each with its own place; any other item breaks `rule`."""
+        for item, at in placed(value, place):
+            if (fields := self.object_at(item, at, rule, word)) is not None:
+                yield fields, at
 
     def add(self, rule: Enum, place: str, *details: object, field: str = "") -> None:
         """Record that `rule` is broken at `place`.

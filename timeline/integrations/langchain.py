@@ -17,11 +17,8 @@ import attrs
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
 from blocks.formats import Call, ModelText, Result, Thought, Verbatim, string
 from render import Json, Rendered
-from timeline import (
-    AsyncTimeline,
-    Timeline,
-    retry_with_compaction,
-)
+from timeline import AsyncTimeline, Timeline, retry_with_compaction
+from timeline._flow_drivers import Calls, adrive, drive
 from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
 from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
@@ -76,19 +73,11 @@ class _Going:
         self.answer = ""
         return answer if isinstance(answer, AIMessage) else None
 
-    def synced(self, messages: Sequence[BaseMessage]) -> Any:
+    def synced(self, messages: Sequence[BaseMessage]) -> Calls[Any]:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
-            self.target.record(answer, self.rendered, format=_FORMAT)
-        synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
-        self.timeline = synced.timeline
-        return synced
-
-    async def asynced(self, messages: Sequence[BaseMessage]) -> Any:
-        """The same for asyncio."""
-        if (answer := self.answer_in(messages)) is not None:
-            await self.target.record(answer, self.rendered, format=_FORMAT)
-        synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
+            yield lambda: self.target.record(answer, self.rendered, format=_FORMAT)
+        synced = yield lambda: self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return synced
 
@@ -129,11 +118,11 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Record the model's last answer."""
-        self._of(Timeline).synced(state["messages"])
+        drive(self._of(Timeline).synced(state["messages"]))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """The same for asyncio."""
-        await self._of(AsyncTimeline).asynced(state["messages"])
+        await adrive(self._of(AsyncTimeline).synced(state["messages"]))
 
     def _of(self, kind: type[AnyTimeline]) -> _Going:
         source = self._timeline
@@ -156,32 +145,29 @@ class _ModelCall:
     def invoke(
         self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
-        going = self.going
-
-        def send(rendered: Rendered) -> AIMessage:
-            going.rendered = rendered
-            model, prompt, sent = _sent(self.model, rendered, messages, options)
-            return model.invoke(prompt, config, **sent)
-
-        synced, tools = going.synced(messages), options.get("tools")
-        going.target = self.timeline(going.timeline)
-        answer = retry_with_compaction(going.target, send, system=synced.system, tools=tools)
-        going.answer = answer.id or ""
-        return answer
+        return drive(self._answered(messages, "invoke", config, options))
 
     async def ainvoke(
         self, messages: Sequence[BaseMessage], config: Any = None, **options: Any
     ) -> AIMessage:
+        return await adrive(self._answered(messages, "ainvoke", config, options))
+
+    def _answered(
+        self, messages: Sequence[BaseMessage], method: str, config: Any, options: Json
+    ) -> Calls[AIMessage]:
+        """The model's answer to the timeline's request, by this method of the model."""
         going = self.going
 
-        async def send(rendered: Rendered) -> AIMessage:
+        def send(rendered: Rendered) -> Any:
             going.rendered = rendered
             model, prompt, sent = _sent(self.model, rendered, messages, options)
-            return await model.ainvoke(prompt, config, **sent)
+            return getattr(model, method)(prompt, config, **sent)
 
-        synced, tools = await going.asynced(messages), options.get("tools")
-        going.target = self.timeline(going.timeline)
-        answer = await retry_with_compaction(going.target, send, system=synced.system, tools=tools)
+        synced, tools = (yield from going.synced(messages)), options.get("tools")
+        target = going.target = self.timeline(going.timeline)
+        answer: AIMessage = yield lambda: retry_with_compaction(
+            target, send, system=synced.system, tools=tools
+        )
         going.answer = answer.id or ""
         return answer
 

@@ -20,7 +20,7 @@ from blocks import ENCRYPTED, ClosedError, FoldlineError, ToolCall, checked_call
 from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
-from timeline._apis import Api, api_of
+from timeline._apis import api_of
 from timeline._arguments import AnyPart, checked_prompt, is_kind
 from timeline._flow_drivers import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
@@ -64,7 +64,7 @@ class ReactAgent(AgentSettings[OutputT]):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._api.check(self.client)
+        api_of(self.timeline.settings.provider.name).check(self.client)
 
     def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """Append the user's prompt, and run until the model ends its turn.
@@ -127,15 +127,13 @@ class ReactAgent(AgentSettings[OutputT]):
         loop = Loop(self.timeline, self, above)
         return _last(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
-    @property
-    def _api(self) -> Api:
-        return api_of(self.timeline.settings.provider.name)
-
     def _play(self, flow: Flow[Outcome[OutputT]]) -> Generator[AgentEvent, None, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 with closing(play(flow, self._perform)) as events:
                     for event in events:
+                        for hook, argument in self.hooks.of(event):
+                            call(hook, argument)
                         yield end_run(span, event)
             except BaseException:
                 self._settle()
@@ -153,32 +151,28 @@ class ReactAgent(AgentSettings[OutputT]):
     def _perform(self, effect: Any) -> Performed:
         match effect:
             case Ask():
-                arguments = self.arguments(effect.rendered)
-                with chat_span(self, arguments) as span:
-                    response = yield from self._ask(effect.rendered, arguments)
-                    return end_chat(span, self.timeline, response)
+                return (yield from self._ask(effect.rendered))
             case RunTools():
                 return (yield from self._run_tools(effect))
             case use if callable(use):
                 return use()
             case event:
-                return (yield from self._report(event))
+                yield event
+                return None
 
-    def _report(self, event: AgentEvent) -> Performed:
-        for hook, argument in self.hooks.of(event):
-            call(hook, argument)
-        yield event
-
-    def _ask(self, rendered: Rendered, arguments: Json) -> Performed:
-        if self.stream:
-            telling = self._api.telling()
-            for text in telling.texts(self.client, arguments):
-                yield from self._report(TextDelta(text))
-            return telling.response
-        response = self._api.create(self.client, arguments)
-        if text := text_in(response, rendered.provider):
-            yield from self._report(TextDelta(text))
-        return response
+    def _ask(self, rendered: Rendered) -> Performed:
+        api, arguments = api_of(rendered.provider.name), self.arguments(rendered)
+        with chat_span(self, arguments) as span:
+            if self.stream:
+                telling = api.telling()
+                for text in telling.texts(self.client, arguments):
+                    yield TextDelta(text)
+                response = telling.response
+            else:
+                response = api.create(self.client, arguments)
+                if text := text_in(response, rendered.provider):
+                    yield TextDelta(text)
+            return end_chat(span, self.timeline, response)
 
     def _run_tools(self, effect: RunTools) -> Performed:
         """Run the calls, several at once in threads; each result is appended as soon as it arrives, by this thread alone,
@@ -187,12 +181,10 @@ class ReactAgent(AgentSettings[OutputT]):
         several = len(effect.calls) > 1 and self.parallel_max > 1
         try:
             for result in (self._concurrent if several else self._in_order)(effect):
-                if isinstance(result, ToolStarted):
-                    yield from self._report(result)
-                elif isinstance(result, ToolDone):
-                    yield from self._report(_append(self, result)[1])
-                else:
+                if isinstance(result, Suspension):
                     suspended.append(result)
+                else:
+                    yield _append(self, result)[1] if isinstance(result, ToolDone) else result
         except BaseException:
             effect.meter.give_up()
             raise
@@ -244,7 +236,7 @@ class AsyncReactAgent(AgentSettings[OutputT]):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._api.check(self.client)
+        api_of(self.timeline.settings.provider.name).check(self.client)
 
     async def run(self, prompt: str, *parts: AnyPart) -> Outcome[OutputT]:
         """See `ReactAgent.run`."""
@@ -275,15 +267,13 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         loop = Loop(self.timeline, self, above)
         return await _alast(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
-    @property
-    def _api(self) -> Api:
-        return api_of(self.timeline.settings.provider.name)
-
     async def _play(self, flow: Flow[Outcome[OutputT]]) -> AsyncGenerator[AgentEvent, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 async with aclosing(aplay(flow, self._perform)) as events:
                     async for event in events:
+                        for hook, argument in self.hooks.of(event):
+                            await acall(hook, argument)
                         yield end_run(span, event)
             except BaseException:
                 from asyncio import shield
@@ -297,73 +287,66 @@ class AsyncReactAgent(AgentSettings[OutputT]):
         except FoldlineError:
             log.exception("open calls are still open; `resume` closes them")
 
-    async def _perform(self, effect: Any, answer: list[Any]) -> AsyncGenerator[AgentEvent, None]:
+    def _perform(self, effect: Any, answer: list[Any]) -> AsyncGenerator[AgentEvent, None]:
         """Carry out an effect, and put what it came to into `answer`, because an async generator returns nothing."""
         match effect:
             case Ask():
-                arguments = self.arguments(effect.rendered)
-                with chat_span(self, arguments) as span:
-                    responses: list[Any] = []
-                    asking = self._ask(effect.rendered, arguments, responses)
-                    async with aclosing(asking) as texts:
-                        async for text in texts:
-                            yield await self._report(TextDelta(text))
-                    answer.append(end_chat(span, self.timeline, responses[0]))
+                return self._ask(effect.rendered, answer)
             case RunTools():
-                suspended: list[Suspension] = []
-                async with aclosing(self._run_tools(effect)) as results:
-                    async for result in results:
-                        if isinstance(result, Suspension):
-                            suspended.append(result)
-                        else:
-                            yield await self._report(result)
-                answer.append(suspended)
-            case use if callable(use):
-                work: Any = use()
-                answer.append(await work)
-            case event:
-                yield await self._report(event)
-                answer.append(None)
+                return self._run_tools(effect, answer)
+            case _:
+                return self._use_or_report(effect, answer)
 
-    async def _report(self, event: AgentEvent) -> AgentEvent:
-        for hook, argument in self.hooks.of(event):
-            await acall(hook, argument)
-        return event
-
-    async def _ask(
-        self, rendered: Rendered, arguments: Json, responses: list[Any]
-    ) -> AsyncGenerator[str, None]:
-        """The text of a response, in pieces if it is streamed; the response itself is put into `responses`."""
-        if self.stream:
-            telling = self._api.telling()
-            async for text in telling.atexts(self.client, arguments):
-                yield text
-            responses.append(telling.response)
+    async def _use_or_report(
+        self, effect: Any, answer: list[Any]
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Make a call on the timeline, or pass on an event of the loop."""
+        if callable(effect):
+            work: Any = effect()
+            answer.append(await work)
         else:
-            responses.append(await self._api.create(self.client, arguments))
-            if text := text_in(responses[0], rendered.provider):
-                yield text
+            yield effect
+            answer.append(None)
+
+    async def _ask(self, rendered: Rendered, answer: list[Any]) -> AsyncGenerator[AgentEvent, None]:
+        api, arguments = api_of(rendered.provider.name), self.arguments(rendered)
+        with chat_span(self, arguments) as span:
+            if self.stream:
+                telling = api.telling()
+                async for text in telling.atexts(self.client, arguments):
+                    yield TextDelta(text)
+                response = telling.response
+            else:
+                response = await api.create(self.client, arguments)
+                if text := text_in(response, rendered.provider):
+                    yield TextDelta(text)
+            answer.append(end_chat(span, self.timeline, response))
 
     async def _run_tools(
-        self, effect: RunTools
-    ) -> AsyncGenerator[ToolStarted | ToolDone | Suspension, None]:
+        self, effect: RunTools, answer: list[Any]
+    ) -> AsyncGenerator[AgentEvent, None]:
         """Run all calls concurrently; each result is appended as soon as it arrives."""
         import asyncio  # here, as in `timeline._flow_drivers`
 
         room = asyncio.Semaphore(self.parallel_max)
         tasks: list[asyncio.Task[ToolDone | Suspension]] = []
+        suspended: list[Suspension] = []
         try:
             for each in effect.calls:
                 yield ToolStarted(each)
                 tasks.append(asyncio.create_task(self._call_tool(each, effect.meter, room)))
             for done in asyncio.as_completed(tasks):
-                yield await done
+                if isinstance(result := await done, Suspension):
+                    suspended.append(result)
+                else:
+                    yield result
         except BaseException:
             for task in tasks:
                 task.cancel()
             if tasks:
                 await asyncio.wait(tasks)
             raise
+        answer.append(suspended)
 
     async def _call_tool(
         self, tool_call: ToolCall, meter: Meter, room: "AsyncSemaphore"

@@ -122,10 +122,9 @@ class WindowExceededError(FoldlineError):
 
     type = WINDOW
 
-    def __init__(self, response: object, rendered: Rendered) -> None:
+    def __init__(self, answer: "_ModelAnswer") -> None:
         super().__init__("the answer ran into the end of the model's window")
-        self.response = response
-        self.rendered = rendered
+        self.answer = answer
 
 
 @attrs.frozen
@@ -290,10 +289,10 @@ class Loop:
         response = yield from response_to(rendered)
         usage = rendered.provider.usage(response)
         self.meter.add(priced(usage, self.timeline.settings.model, as_json(response)))
-        stop = rendered.provider.stop(response)
-        if stop == WINDOW:
-            raise WindowExceededError(response, rendered)
-        return _ModelAnswer(rendered, response, stop)
+        answer = _ModelAnswer(rendered, response, rendered.provider.stop(response))
+        if answer.stop == WINDOW:
+            raise WindowExceededError(answer)
+        return answer
 
     def _report_compaction(self) -> Flow[None]:
         """Report that the prompt was compacted."""
@@ -306,8 +305,9 @@ class Loop:
         """Record what has arrived and end the run, because compaction cannot make the prompt shorter."""
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
-            self._add_text(text_in(error.response, error.rendered.provider))
-            yield lambda: self.timeline.record(error.response, rendered=error.rendered)
+            answer = error.answer
+            self._add_text(answer.text)
+            yield lambda: self.timeline.record(answer.response, rendered=answer.rendered)
             yield from self._decline(WINDOW)
         return WINDOW
 

@@ -9,8 +9,7 @@ from blocks.formats import SHAPES
 
 THINKING_TYPES: Final = SHAPES["anthropic"].thinking
 
-# Content of tools that the server runs. A message that ends in one of these was paused, not
-# finished.
+# Content of tools that the server runs.
 SERVER_TOOL_TYPES: Final = frozenset(
     {
         "advisor_tool_result",
@@ -26,6 +25,9 @@ SERVER_TOOL_TYPES: Final = frozenset(
         "web_search_tool_result",
     }
 )
+
+RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
+"""A message that ends in one of these was paused by the server, and will be continued."""
 
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 

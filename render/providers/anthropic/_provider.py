@@ -58,12 +58,12 @@ from render.providers._encoding import (
     call_answers,
     is_base64,
     joined,
-    media_refusal,
     misplaced,
     others,
+    part_name,
+    part_refusal,
     piece_of,
     tool_name,
-    unreadable,
     wire_id,
 )
 from render.providers._responses import (
@@ -80,6 +80,7 @@ from render.providers.anthropic._constants import (
     IMAGE_MEDIA_TYPES,
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
+    RESUMABLE,
     SERVER_TOOL_TYPES,
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
@@ -216,7 +217,7 @@ class Encoding:
         notices: list[str] = []
         assistant = list(self._assistant_contents(group, notices))
         user = [self._result(answer) for answer in call_answers(group, notices)]
-        replied = bool(user) or not assistant or assistant[-1][1].get("type") in _RESUMABLE
+        replied = bool(user) or not assistant or assistant[-1][1].get("type") in RESUMABLE
         if self.thinking_leads and _lacks_lead(group, assistant):
             assistant = [each for each in assistant if each[1].get("type") != "tool_use"]
             user = list(_as_texts(group, user))
@@ -227,7 +228,7 @@ class Encoding:
         sent = by_role(
             {"assistant": assistant, "user": user, "system": operator}, "assistant", "content"
         )
-        scale = Scale(tokens=lambda contents: [content_tokens(c, self.counter) for c in contents])
+        scale = Scale(tokens=partial(content_tokens, counter=self.counter))
         return piece_of(group, sent, scale, notices)
 
     def _assistant_contents(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
@@ -366,40 +367,33 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
 
 def refusal(part: Part, where: Where, refuses: Refuses) -> str:
     """Why the provider would refuse a part; empty: it would accept it."""
-    match part:
-        case TextPart():
-            return ""
-        case ImagePart() | DocumentPart():
-            if reason := media_refusal(part, IMAGE_MEDIA_TYPES):
-                return reason
-            if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
-                return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
-            return ""
-        case ProviderPart():
-            kind: object = part.value.get("type")
-            allowed = OWN[where] | NAME_ONLY if where == "result" else OWN[where]
-            if not isinstance(kind, str) or kind not in allowed:
-                return misplaced("a content block", kind, allowed)
-            if kind in NAME_ONLY:
-                return ""
-            content = plain(part.value)
-            source = obj(content.get("source"))
-            if source.get("type") == "base64" and not is_base64(source.get("data")):
-                return "its data is not base64"
-            return refuses("user", content)
+    reason = part_refusal(part, IMAGE_MEDIA_TYPES, partial(_own_refusal, where, refuses))
+    if not reason and isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
+        return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
+    return reason
+
+
+def _own_refusal(where: Where, refuses: Refuses, value: Json) -> str:
+    kind: object = value.get("type")
+    allowed = OWN[where] | NAME_ONLY if where == "result" else OWN[where]
+    if not isinstance(kind, str) or kind not in allowed:
+        return misplaced("a content block", kind, allowed)
+    if kind in NAME_ONLY:
+        return ""
+    content = plain(value)
+    source = obj(content.get("source"))
+    if source.get("type") == "base64" and not is_base64(source.get("data")):
+        return "its data is not base64"
+    return refuses("user", content)
 
 
 def _part_name(part: Part) -> str:
-    match part:
-        case ImagePart() | DocumentPart():
-            return unreadable(part)
-        case ProviderPart():
-            own: object = part.value.get("type")
-            if not isinstance(own, str) or own in OWN["user"] | NAME_ONLY:
-                return f"[tool {part.value.get('tool_name') or own or 'part'}]"
-            return text_of_parts((part,)).strip() or "[part]"
-        case TextPart():
-            return part.text
+    if not isinstance(part, ProviderPart):
+        return part_name(part)
+    own: object = part.value.get("type")
+    if not isinstance(own, str) or own in OWN["user"] | NAME_ONLY:
+        return f"[tool {part.value.get('tool_name') or own or 'part'}]"
+    return text_of_parts((part,)).strip() or "[part]"
 
 
 def _source(part: ImagePart | DocumentPart) -> Json:
@@ -444,8 +438,7 @@ def _plain_parts(contents: Iterable[Any]) -> Iterable[Any]:
 # each block that is left out.
 
 
-_RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
-REPLAYED: Final = _RESUMABLE | {"container_upload"}
+REPLAYED: Final = RESUMABLE | {"container_upload"}
 """Types of content in a response that are sent back, besides text, thinking and tool calls."""
 _CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
@@ -462,46 +455,26 @@ def paired(
 
     `is_last` says that nothing follows this answer.
     """
-    call_ids: set[object] = set()
-    answered = _answered_later(contents)
-    finished = len(contents) - _paused(contents) if is_last else len(contents)
+    results = {c["tool_use_id"]: n for n, (_, c) in enumerate(contents) if "tool_use_id" in c}
+    begun: set[object] = set()
+    finished = len(contents)  # what follows is all the provider's own: it has paused
+    while is_last and finished and contents[finished - 1][1].get("type") in SERVER_TOOL_TYPES:
+        finished -= 1
     for index, (version, content) in enumerate(contents):
-        if content.get("type") in _CALLS:
-            if index not in answered and index < finished:
+        kind = content.get("type")
+        if kind in _CALLS:
+            if results.get(content.get("id"), -1) < index < finished:
                 notices.append(f"a call of the provider's without a result: version {version}")
                 continue
-            call_ids.add(content.get("id"))
-        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - call_ids:
+            begun.add(content.get("id"))
+        elif (
+            kind in SERVER_TOOL_TYPES
+            and "tool_use_id" in content
+            and content["tool_use_id"] not in begun
+        ):
             notices.append(f"a result of the provider's without a call: version {version}")
             continue
         yield version, content
-
-
-def _answered_later(contents: Sequence[Numbered]) -> set[int]:
-    """Indices of the provider's calls whose results come later."""
-    versions: set[int] = set()
-    results: set[object] = set()
-    for index in reversed(range(len(contents))):
-        content = contents[index][1]
-        results |= _answered(content)
-        if content.get("type") in _CALLS and content.get("id") in results:
-            versions.add(index)
-    return versions
-
-
-def _answered(content: Json) -> set[object]:
-    """The id of the call that a provider's result answers, as a set; empty for other content."""
-    return {content["tool_use_id"]} if "tool_use_id" in content else set()
-
-
-def _paused(contents: Sequence[Numbered]) -> int:
-    """Number of blocks at the end that are all the provider's own."""
-    run = 0
-    for _, content in reversed(contents):
-        if content.get("type") not in SERVER_TOOL_TYPES:
-            break
-        run += 1
-    return run
 
 
 # Assembling a request.

@@ -38,6 +38,7 @@ from render.providers.anthropic._constants import (
     MARKS_MAX,
     MESSAGES_MAX,
     REQUEST_BYTES_MAX,
+    RESUMABLE,
     SERVER_TOOL_TYPES,
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
@@ -60,7 +61,7 @@ def validate_request(
     """
     findings = Findings()
     if is_readable(request, _SHAPES, Rule.SHAPE, findings, "dictionary"):
-        tools = placed(request.get("tools"), "tools")
+        tools = findings.objects_in(request.get("tools"), "tools", Rule.SHAPE, "dictionary")
         names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
         _check_prompt(request.get("system"), findings)
         listed = placed(request.get("messages"), "messages")
@@ -217,11 +218,8 @@ _NAMELESS: Final = frozenset(
 _is_name: Final = matches(r"[a-zA-Z0-9_-]{1,64}")
 
 
-def _check_tool(tool: object, place: str, findings: Findings) -> str:
+def _check_tool(definition: Json, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    definition = findings.object_at(tool, place, Rule.SHAPE, "dictionary")
-    if definition is None:
-        return ""
     _check_mark(definition, place, findings)
     kind, name = definition.get("type"), definition.get("name")
     if kind is None or kind == "custom":
@@ -544,8 +542,6 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 # Rules between messages.
 
 _NOTHING: Final = _Extract("", "")
-_RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
-"""A message that ends in one of these was paused by the server, and will be continued."""
 
 
 def _check_dialogue(
@@ -587,7 +583,7 @@ def _check_ends(
         findings.add(Rule.FIRST_NOT_USER, "messages.0")
     end = messages[-1]
     is_prefill = end.role == "assistant"
-    if is_prefill and end.last not in _RESUMABLE:
+    if is_prefill and end.last not in RESUMABLE:
         text = end.blocks[-1].text if end.blocks else ""
         if model is None or not model.prefill:
             findings.add(Rule.LAST_NOT_USER, end.place)

@@ -189,7 +189,7 @@ class Encoding:
             user_parts += [(other.version, as_part(part)) for part in other.parts]
         sent = by_role({"model": model_parts, "user": user_parts}, "model", "parts")
         scale = Scale(
-            tokens=lambda parts: [part_tokens(part, self.counter) for part in parts],
+            tokens=partial(part_tokens, counter=self.counter),
             envelope=MESSAGE_TOKENS,
             kind=kind_of,
         )

@@ -51,7 +51,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     if not _is_readable(request, findings):
         return tuple(findings.violations)
     config = obj(request.get("config"))
-    tools = placed(config.get("tools"), "tools")
+    tools = findings.objects_in(config.get("tools"), "tools", Rule.SHAPE)
     names = [(at, name) for tool, at in tools for name in _check_tool(tool, at, findings)]
     listed = placed(request.get("contents"), "contents")
     contents = [_read_content(content, place, findings) for content, place in listed]
@@ -173,10 +173,9 @@ def _is_readable(request: object, findings: Findings) -> bool:
 _is_name: Final = matches(NAME)
 
 
-def _check_tool(tool: object, place: str, findings: Findings) -> list[str]:
+def _check_tool(tool: Json, place: str, findings: Findings) -> list[str]:
     """Check an entry of `tools`; returns its functions' names. Tools that the provider runs itself have no rules."""
-    fields = findings.object_at(tool, place, Rule.SHAPE)
-    functions: object = (fields or {}).get("functionDeclarations", [])
+    functions: object = tool.get("functionDeclarations", [])
     if not isinstance(functions, list):
         findings.add(Rule.SHAPE, place, "an array", field="functionDeclarations")
         return []

@@ -50,7 +50,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     findings = Findings()
     if not is_readable(request, _SHAPES, CommonRule.SHAPE, findings):
         return tuple(findings.violations)
-    tools = placed(request.get("tools"), "tools")
+    tools = findings.objects_in(request.get("tools"), "tools", CommonRule.SHAPE)
     names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
     listed = placed(request.get("messages"), "messages")
     messages = [_read_message(message, place, findings) for message, place in listed]
@@ -71,7 +71,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     return tuple(findings.violations)
 
 
-def refusal_of(part: object) -> str:
+def refusal_of(part: Json) -> str:
     """Why a part of a user's message would be refused; empty: it is valid, or only has fields that are not known here."""
     findings = Findings()
     _check_part(part, "user", "", findings)
@@ -123,13 +123,10 @@ class Rule(Enum):
     )
 
 
-def _check_tool(tool: object, place: str, findings: Findings) -> str:
+def _check_tool(tool: Json, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    fields = findings.object_at(tool, place, CommonRule.SHAPE)
-    if fields is None:
-        return ""
-    kind = fields.get("type")
-    definition: Any = fields.get(kind) if kind in ("function", "custom") else None
+    kind = tool.get("type")
+    definition: Any = tool.get(kind) if kind in ("function", "custom") else None
     if not isinstance(definition, dict):
         findings.add(Rule.TOOL_TYPE, place, kind, field="type")
         return ""
@@ -179,23 +176,20 @@ def _read_calls(calls: object, place: str, findings: Findings) -> Sequence[str]:
         findings.add(CommonRule.SHAPE, place, "an array", field="tool_calls")
     elif calls == []:
         findings.add(Rule.CALLS_EMPTY, place, field="tool_calls")
-    listed = placed(cast("object", calls), f"{place}.tool_calls")
+    listed = findings.objects_in(cast("object", calls), f"{place}.tool_calls", CommonRule.SHAPE)
     return [each for call, at in listed if (each := _read_call(call, at, findings))]
 
 
-def _read_call(call: object, place: str, findings: Findings) -> str:
+def _read_call(call: Json, place: str, findings: Findings) -> str:
     """Check a call; returns its id, empty if that is not valid."""
-    fields = findings.object_at(call, place, CommonRule.SHAPE)
-    if fields is None:
-        return ""
-    check_fields(fields, KNOWN_FIELDS["call"], place, findings)
-    kind = fields.get("type")
-    inner = obj(fields.get(kind) if kind in ("function", "custom") else None)
+    check_fields(call, KNOWN_FIELDS["call"], place, findings)
+    kind = call.get("type")
+    inner = obj(call.get(kind) if kind in ("function", "custom") else None)
     if inner:
         check_call(inner, place, findings, is_free=kind == "custom")
     else:
         findings.add(Rule.CALL_TYPE, place, kind, field="type")
-    identity = call_id(fields, "id", CHAT_ID_LENGTH_MAX)
+    identity = call_id(call, "id", CHAT_ID_LENGTH_MAX)
     if not identity:
         findings.add(Rule.CALL_ID, place, field="id")
     return identity
@@ -211,22 +205,21 @@ def _check_content(content: object, role: str, place: str, findings: Findings) -
     elif not content:
         findings.add(Rule.CONTENT_EMPTY, place, field="content")
     else:
-        for part, at in placed(cast("object", content), f"{place}.content"):
+        for part, at in findings.objects_in(
+            cast("object", content), f"{place}.content", CommonRule.SHAPE
+        ):
             _check_part(part, role, at, findings)
 
 
-def _check_part(part: object, role: str, place: str, findings: Findings) -> None:
-    fields = findings.object_at(part, place, CommonRule.SHAPE)
-    if fields is None:
-        return
-    kind: Any = fields.get("type")
-    check_mark(fields, place, findings, is_allowed=role != "assistant")
+def _check_part(part: Json, role: str, place: str, findings: Findings) -> None:
+    kind: Any = part.get("type")
+    check_mark(part, place, findings, is_allowed=role != "assistant")
     if kind not in ALLOWED[role]:
         findings.add(CommonRule.UNKNOWN_PART, place, kind, field="type")
     else:
-        check_fields(fields, KNOWN_FIELDS["part"] | {kind}, place, findings)
+        check_fields(part, KNOWN_FIELDS["part"] | {kind}, place, findings)
         if check := PARTS.get(kind):
-            check(fields, place, findings)
+            check(part, place, findings)
 
 
 def _image(part: Json, place: str, findings: Findings) -> None:

@@ -335,7 +335,7 @@ mark."""
 def scale_of(counter: TokenCounter) -> Scale:
     """How the tokens of contents are counted, for either API."""
     return Scale(
-        tokens=lambda contents: [content_tokens(content, counter) for content in contents],
+        tokens=partial(content_tokens, counter=counter),
         envelope=MESSAGE_TOKENS,
         model_prefix="said ",  # cannot carry a mark; see `UNMARKABLE`
     )

@@ -59,7 +59,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     findings = Findings()
     if not is_readable(request, _SHAPES, CommonRule.SHAPE, findings):
         return tuple(findings.violations)
-    tools = placed(request.get("tools"), "tools")
+    tools = findings.objects_in(request.get("tools"), "tools", CommonRule.SHAPE)
     names = [(place, _check_tool(tool, place, findings)) for tool, place in tools]
     content: object = request.get("input")
     if isinstance(content, str):
@@ -124,14 +124,11 @@ class Rule(Enum):
     MAX_TOKENS = "Invalid 'max_output_tokens': expected 16 to %s, found %s."  # [seen]
 
 
-def _check_tool(tool: object, place: str, findings: Findings) -> str:
+def _check_tool(tool: Json, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    fields = findings.object_at(tool, place, CommonRule.SHAPE)
-    if fields is None:
-        return ""
-    kind, is_function = fields.get("type"), fields.get("type") == "function"
+    kind, is_function = tool.get("type"), tool.get("type") == "function"
     if kind in ("function", "custom"):
-        return check_definition(fields, place, Rule.TOOL_NAME, findings, has_schema=is_function)
+        return check_definition(tool, place, Rule.TOOL_NAME, findings, has_schema=is_function)
     if not isinstance(kind, str) or kind not in _HOSTED:
         findings.add(Rule.TOOL_TYPE, place, kind, field="type")
     return ""
@@ -210,16 +207,15 @@ def _check_parts(content: object, role: str, place: str, name: str, findings: Fi
         return
     if not content:
         findings.add(Rule.CONTENT_EMPTY, place, name, field=name)
-    for part, at in placed(cast("object", content), f"{place}.{name}"):
-        fields = findings.object_at(part, at, CommonRule.SHAPE)
-        if fields is None:
-            continue
-        kind = string(fields.get("type"))
-        check_mark(fields, at, findings, is_allowed=role != "assistant")
+    for part, at in findings.objects_in(
+        cast("object", content), f"{place}.{name}", CommonRule.SHAPE
+    ):
+        kind = string(part.get("type"))
+        check_mark(part, at, findings, is_allowed=role != "assistant")
         if kind in ALLOWED[role]:
             if kind in KNOWN_FIELDS:
-                check_fields(fields, KNOWN_FIELDS[kind], at, findings)
-            PARTS[kind](fields, at, findings)
+                check_fields(part, KNOWN_FIELDS[kind], at, findings)
+            PARTS[kind](part, at, findings)
         else:
             findings.add(CommonRule.UNKNOWN_PART, at, kind, field="type")
 
@@ -266,7 +262,7 @@ def _more_tools(item: Json, place: str, findings: Findings) -> None:
     if not isinstance(tools, list):
         findings.add(CommonRule.SHAPE, place, "an array", field="tools")
         return
-    for tool, at in placed(cast("object", tools), f"{place}.tools"):
+    for tool, at in findings.objects_in(cast("object", tools), f"{place}.tools", CommonRule.SHAPE):
         _check_tool(tool, at, findings)
 
 
