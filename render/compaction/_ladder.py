@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 import msgspec
@@ -67,6 +67,7 @@ from render.compaction._ladder_steps import (
     RungScope,
     ToolAnswer,
     may_go,
+    newest_round,
 )
 from render.compaction._range import (
     FittedRange,
@@ -91,10 +92,7 @@ from render.view._view import Entry, View
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
 """What a draft does with a block; if two proposals name it, the later action in this list counts."""
-PRECEDENCE: Final[Mapping[str, int]] = {
-    action: rank
-    for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
-}
+PRECEDENCE: Final[Mapping[str, int]] = {name: rank for rank, name in enumerate(get_args(Action))}
 HIDE_REASONS: Final[Mapping[str, HideReason]] = {
     "externalize": "externalized",
     "clear": "cleared",
@@ -282,7 +280,7 @@ def _climb(
     fitted: FittedRange | None = None
     for protected, is_last_resort in (
         (_tail(view, context, trigger), False),
-        (_newest(view), True),
+        (newest_round(view), True),
     ):
         for rung, following in zip(rungs, (*rungs[1:], None), strict=True):
             goal = _share(context, context.policy.target_ratio) if fitted else goal_of(context)
@@ -347,12 +345,7 @@ def _tail(view: View, context: Context, trigger: Trigger) -> int:
         cut = turns_cut(view.entries, turns)
         return view.entries[cut].version if cut else 0
     cut = range_cut(view, context, trigger)
-    return view.entries[cut].version if cut else _newest(view)
-
-
-def _newest(view: View) -> int:
-    """Version of the first block of the newest round."""
-    return view.groups[-1].first if view.groups else 0
+    return view.entries[cut].version if cut else newest_round(view)
 
 
 _Proposed: TypeAlias = Sequence[Proposal | FittedRange]

@@ -21,6 +21,7 @@ failed and open calls. Writes by shell commands are unknown and ignored; only a 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from posixpath import normpath
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -284,11 +285,8 @@ class RungScope:
 
     def used(self) -> Mapping[str, int]:
         """In how many visible blocks the agent has written each identifier."""
-        uses: dict[str, int] = {}
-        for names in self.view.group_memo.each("own names", self.view.groups, _own_names):
-            for name in names:
-                uses[name] = uses.get(name, 0) + 1
-        return uses
+        names = self.view.group_memo.each("own names", self.view.groups, _own_names)
+        return Counter(chain.from_iterable(names))
 
 
 def _own_names(group: Group) -> tuple[str, ...]:
@@ -298,11 +296,14 @@ def _own_names(group: Group) -> tuple[str, ...]:
     return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
 
 
+def newest_round(view: View) -> int:
+    """Version of the first block of the newest round."""
+    return view.groups[-1].first if view.groups else 0
+
+
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
     """The calls whose results could be cleared if their sources were probed."""
-    scope = RungScope(
-        view=view, context=context, protected=view.groups[-1].first if view.groups else 0
-    )
+    scope = RungScope(view=view, context=context, protected=newest_round(view))
     smallest = context.policy.prune_block_tokens
     return [
         answer.call

@@ -19,15 +19,14 @@ from typing import Any, Final, cast
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
     Block,
     BlockId,
-    Note,
     OpaqueBlock,
-    Plan,
     RangeSummary,
     StructuredSummary,
     ToolCall,
@@ -410,7 +409,7 @@ def parse_answer(
     except (ValueError, RecursionError) as error:
         raise RejectedAnswerError(f"no usable update: {error}") from error
     if not asking.goes_on:
-        summary = msgspec.structs.replace(summary, turn_context="")
+        summary = replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
     folded = sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
     if written - was >= max(folded, int(WORTH * context.limit), 1):
@@ -470,20 +469,18 @@ def shared_key(fold: FoldRange, view: View, context: Context, model: str, reader
     return _key(digest.hexdigest(), fold, context, model)
 
 
+_UNNAMED: Final = {"id": BlockId(""), "source": "", "response": "", "started_at": 0.0}
+"""The fields that differ when the same content is logged again."""
+
+
 def _unnamed(block: Block) -> Block:
-    """The block without the fields that differ when the same content is logged again."""
-    match block:
-        case OpaqueBlock():
-            return OpaqueBlock(block.tag, {**block.fields, "id": ""})
-        case TurnHeader():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
-        case ToolResult():
-            envelope = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
-            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=envelope)
-        case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
-        case _:
-            return msgspec.structs.replace(block, id=BlockId(""), source="")
+    """The block without those fields."""
+    if isinstance(block, OpaqueBlock):
+        return OpaqueBlock(block.tag, {**block.fields, "id": ""})
+    changes: dict[str, Any] = {k: v for k, v in _UNNAMED.items() if k in block.__struct_fields__}
+    if isinstance(block, ToolResult):
+        changes["envelope"] = replace(block.envelope, started_at=0.0, ended_at=0.0)
+    return replace(block, **changes)
 
 
 def _key(content: str, fold: FoldRange, context: Context, model: str) -> str:

@@ -280,14 +280,6 @@ def range_cut(
     return cut
 
 
-def range_before_turns(
-    view: View, context: Context, trigger: Trigger, turns: int
-) -> FoldRange | None:
-    """The range that keeps the newest `turns` whole, or None when there are no older ones."""
-    cut = turns_cut(view.entries, turns)
-    return _range_at(view, context, trigger, cut) if cut else None
-
-
 def range_before(view: View, context: Context, trigger: Trigger, version: int) -> FoldRange | None:
     """The range whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
@@ -362,17 +354,12 @@ def _last_seen(view: View) -> int:
 
 def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
     """The cuts, by version, of the results from `first` on that a request has shown and that exceed their share."""
-    encoder, share, last = context.encoder, share_of(context), _last_seen(view)
-    cuts: dict[int, Hidden] = {}
-    for group in view.groups:
-        if group.last < first or group.first > last:
-            continue
-        piece = encoder.shown(group)
-        for entry in group.entries:
-            tokens = piece.tokens_of(entry.version)
-            if first <= entry.version <= last and tokens > share and _may_cut(entry):
-                cuts[entry.version] = clipped(entry, tokens, share, context)
-    return cuts
+    share, last = share_of(context), _last_seen(view)
+    return {
+        entry.version: clipped(entry, tokens, share, context)
+        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
+        if first <= entry.version <= last and tokens > share and _may_cut(entry)
+    }
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
@@ -609,9 +596,9 @@ def _ranges(
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
-            within = squeezed(context, squeeze)
-            if fold := range_before_turns(view, within, trigger, turns):
-                yield fold, within, squeeze
+            if cut := turns_cut(view.entries, turns):
+                within = squeezed(context, squeeze)
+                yield _range_at(view, within, trigger, cut), within, squeeze
         if trigger == "cold":
             return
     for keep, squeeze in SHARES:

@@ -320,19 +320,19 @@ _LINES: Final = tuple(
         r" +(?P<counts>\d{1,9} failing)\b",  # mocha
         r" (?P<counts>\d{1,9} pass)$",  # bun test
         r" (?P<counts>\d{1,9} fail)$",  # bun test
-        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
+        r"[#ℹ] (?P<named>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
-        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest
+        r"\d{1,9}% tests passed, (?P<counts>\d{1,9} tests failed) out of (?P<total>\d{1,9})",  # ctest
         r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
-        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",  # Gradle
-        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",  # RSpec, bats
+        r"(?P<total>\d{1,9}) tests completed, (?P<counts>\d{1,9} failed)",  # Gradle
+        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<counts>\d{1,9} failures?)",  # RSpec, bats
     )
 )
 """The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
 is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
-_COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
+_COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
 _KINDS: Final = {
     "fail": "failed",
@@ -361,11 +361,9 @@ def outcome(output: str) -> str:
 
 def _counted(match: re.Match[str]) -> Counter[str]:
     """The counts of one summary line."""
-    groups = match.groupdict()
-    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts") or "")]
-    pairs += _NAMED.findall(f"{groups.get('named') or ''} {groups.get('more') or ''}")
-    pairs += [("failed", groups.get("failed") or "0")]
-    counts = Counter[str]()
+    groups, counts = match.groupdict(""), Counter[str]()
+    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts", ""))]
+    pairs += _NAMED.findall(groups.get("named", ""))
     for word, number in pairs:
         for start, kind in _KINDS.items():
             if word.lower().startswith(start):

@@ -5,6 +5,7 @@ quotations cannot close it. It also has a version number, so that differences be
 releases can be explained.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -109,9 +110,8 @@ def fitted(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Dige
     """The digest with the newest dropped spans that fit into so many tokens; the others are counted."""
     spans = digest.dropped[-SPANS_MAX:]
     while True:
-        left_out, forgotten = len(digest.dropped) - len(spans), dict(digest.forgotten)
-        if left_out:
-            forgotten["dropped"] = forgotten.get("dropped", 0) + left_out
+        left_out = Counter(dropped=len(digest.dropped) - len(spans))
+        forgotten = dict(left_out + Counter(digest.forgotten))
         short = replace(digest, dropped=spans, forgotten=forgotten)
         if not spans or count(dropped_text(short)) <= tokens_max:
             return short
