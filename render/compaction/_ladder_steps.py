@@ -563,22 +563,15 @@ def placeholder(answer: ToolAnswer, tokens_max: int, count: Callable[[str], int]
     does not fit is left out: the largest fields first, then the error, then the target. The path always
     stays.
     """
-    fitting = (text for text in _versions(answer) if count(text) <= tokens_max)
-    return next(fitting, _cleared_line(answer))
-
-
-def _versions(answer: ToolAnswer) -> Iterator[str]:
-    """The placeholder, each time shorter."""
     target = one_line(tool_target(answer.call.input, answer.result.envelope), _LINE_MAX)
     call = f"{answer.call.name} {target}".strip()
     short = f"{answer.call.name} {one_line(target, _TARGET_MIN)}".strip()
     outcome, error = answer.result.envelope.outcome, _error(answer.result)
-    for fields in _fewer(answer.key_fields):
-        yield _cleared_line(answer, call, outcome, fields, error)
-    yield _cleared_line(answer, call, outcome, error)
-    yield _cleared_line(answer, call, outcome)
-    yield _cleared_line(answer, short, outcome)
-    yield _cleared_line(answer, answer.call.name, outcome)
+    whole = [(call, outcome, fields, error) for fields in _fewer(answer.key_fields)]
+    details: list[tuple[str, ...]] = [*whole, (call, outcome, error), (call, outcome)]
+    details += [(short, outcome), (answer.call.name, outcome), ()]
+    texts = [_cleared_line(answer, *each) for each in details]
+    return next((text for text in texts if count(text) <= tokens_max), texts[-1])
 
 
 def _cleared_line(answer: ToolAnswer, *parts: str) -> str:

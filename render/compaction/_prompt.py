@@ -308,11 +308,10 @@ def summary_prompts(
             return [
                 Prompt(request=request, tokens=tokens, provider=context.provider, asking=asking)
             ]
-    chunks = list(_chunks(fold, context))
-    parts = [f"{n} of {len(chunks)}" if len(chunks) > 1 else "" for n in range(1, len(chunks) + 1)]
+    chunks = [*_chunks(fold, context)]
     return [
-        _quoted_prompt(chunk, part, asking, context)
-        for chunk, part in zip(chunks, parts, strict=True)
+        _quoted_prompt(chunk, f"{n} of {len(chunks)}" if chunks[1:] else "", asking, context)
+        for n, chunk in enumerate(chunks, 1)
     ]
 
 
@@ -427,15 +426,12 @@ def _object_in(text: str) -> Json:
     if start < 0 or end < start:
         raise ValueError("no JSON object in the answer")
     try:
-        value: object = msgspec.json.decode(text[start : end + 1].encode())
+        return cast("Json", msgspec.json.decode(text[start : end + 1].encode()))
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         try:
-            value, _ = _DECODER.raw_decode(text, start)
+            return cast("Json", _DECODER.raw_decode(text, start)[0])
         except ValueError:
             raise ValueError(f"not the JSON that was asked for: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")  # noqa: TRY004 -- as any other answer that is of no use
-    return cast("Json", value)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,

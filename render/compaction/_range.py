@@ -114,13 +114,9 @@ def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int 
     start = _walk_back(entries, tokens, keep)
     if start is None:
         return None
-    after = range(start, len(entries))
-    candidate = next((i for i in after if is_candidate(entries[i].block)), None)
-    if candidate is None:
-        candidate = next((i for i in reversed(range(start)) if is_candidate(entries[i].block)), 0)
-    legal = _legal(entries)
-    cut = _step_back(entries, candidate)
-    return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
+    indices = (*range(start, len(entries)), *reversed(range(start)))
+    candidate = next((i for i in indices if is_candidate(entries[i].block)), 0)
+    return _nearest(entries, candidate, _legal(entries))
 
 
 def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:

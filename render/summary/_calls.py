@@ -514,39 +514,34 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
 """The number that a viewer puts before a line: `   12→total = 0`."""
 
 
-def numbers_in(texts: Sequence[str], first: int) -> list[int]:
-    """The line number that the text shows before each line; 0 for a line without one.
-
-    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
-    the start of a line belong to the line.
-    """
-    matches = [_NUMBER.match(text) for text in texts]
-    numbers = [int(each[1]) if each else -1 for each in matches]
-    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
-    return [
-        number if number > 0 and number in {first, before + 1, after - 1} else 0
-        for before, number, after in around
-    ]
-
-
 def without_number(text: str) -> str:
     """A line without the number that a viewer put before it."""
     return _NUMBER.sub("", text, count=1)
 
 
-_DOTTED: Final = re.compile(r"(\d{1,7})\. ?(.*)", re.DOTALL)
-"""A line with its number as Copilot shows it: `12. total = 0`."""
+_DOTTED: Final = re.compile(r"(\d{1,7})\. ?")
+"""The same as Copilot puts it: `12. total = 0`."""
 DOTTED_SHARE: Final = 0.9
 """So many lines have the number that they should have, or these are the points of a list."""
 
 
-def _with_arrows(texts: list[str], first: int) -> list[str]:
-    """The lines of a view that puts a dot behind the numbers, with these in the form of others; any others as they are."""
-    matches = [_DOTTED.fullmatch(text) for text in texts]
-    right = sum(bool(m and int(m[1]) == n) for n, m in enumerate(matches, max(first, 1)))
-    if right < max(DOTTED_SHARE * len(texts), 2):
-        return texts
-    return [f"{m[1]}→{m[2]}" if m else text for m, text in zip(matches, texts, strict=True)]
+def numbered(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
+    """The lines that a viewer numbered, with these numbers and without their marks; a reading tool may put a dot behind them.
+
+    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
+    the start of a line belong to the line.
+    """
+    marks, dots = ([form.match(text) for text in texts] for form in (_NUMBER, _DOTTED))
+    right = sum(bool(dot and int(dot[1]) == n) for n, dot in enumerate(dots, max(first, 1)))
+    if is_read and right >= max(DOTTED_SHARE * len(texts), 2):
+        marks = [dot or mark for dot, mark in zip(dots, marks, strict=True)]
+    numbers = [int(mark[1]) if mark else -1 for mark in marks]
+    around = zip(texts, marks, numbers, [-1, *numbers], [*numbers[1:], -1], strict=False)
+    return [
+        (number, text[mark.end() :])
+        for text, mark, number, before, after in around
+        if mark and number > 0 and number in {first, before + 1, after - 1}
+    ]
 
 
 _NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
@@ -564,12 +559,9 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
-    if run.kind == "read":
-        texts = _with_arrows(texts, part.line)
-    numbers, rows = numbers_in(texts, part.line), list[tuple[int, str]]()
-    if any(numbers):
-        rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
-    elif part.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
+    rows = numbered(texts, part.line, is_read=run.kind == "read")
+    # A tool that writes, or cuts, says something else than lines.
+    if not rows and part.line and run.kind != "write" and not any(map(is_cut, texts)):
         if _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
         is_short = part.line > 1 and len(texts) < part.lines < ALL  # without blank lines before?

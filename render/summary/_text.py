@@ -17,9 +17,7 @@ from blocks import (
     DroppedSpan,
     RangeSummary,
 )
-from render.summary._actions import text_of_actions
-from render.summary._findings import text_of_findings
-from render.summary._state import text as state_text
+from render.summary import _actions, _findings, _state
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
 from render.view._view import quoted
@@ -67,10 +65,10 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of how things stand, what was found and what was done, in order."""
-    yield STATE, state_text(digest.progress)
-    yield FINDINGS, text_of_findings(digest.findings)
+    yield STATE, _state.text(digest.progress)
+    yield FINDINGS, _findings.text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
-    yield DONE, text_of_actions(digest.actions)
+    yield DONE, _actions.text_of_actions(digest.actions)
 
 
 def dropped_text(digest: Digest) -> str:
