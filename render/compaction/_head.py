@@ -63,7 +63,7 @@ from render.summary import _actions, _findings, _state
 from render.summary._calls import Run, runs_of
 from render.summary._findings import USER_TEXTS
 from render.summary._identifiers import identifiers, searched
-from render.summary._prose import is_prose_line
+from render.summary._prose import FENCES, is_prose_line
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import (
@@ -364,7 +364,6 @@ END_LINES: Final = 2
 """Lines that stay at each end of a run."""
 LINE_CHARACTERS: Final = 200
 """Characters that stay of such a line."""
-_FENCES: Final = ("```", "~~~")
 
 
 def without_pasted(text: str, begin: int = 0) -> str:
@@ -394,7 +393,7 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
         if fence:
             fence = "" if begin == fence else fence
             flags.append(True)
-        elif begin in _FENCES:
+        elif begin in FENCES:
             fence = begin
             flags.append(True)
         elif not begin:

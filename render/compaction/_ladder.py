@@ -75,6 +75,7 @@ from render.compaction._range import (
     apply_range,
     range_before,
     range_cut,
+    restated,
     skip,
     squeezed,
     tried_out,
@@ -229,7 +230,6 @@ class ExternalFacts:
 
 
 NO_FACTS = ExternalFacts()
-AGGRESSIVE: Final = frozenset({"externalize", "drop"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -332,7 +332,7 @@ def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
     `externalize` without an artifact store; and a user's own rungs until something has been appended since
     the last compaction, so that a repeated request stays the same."""
     if wanted(view, context.policy):
-        yield from AGGRESSIVE
+        yield from ("externalize", "drop")
     if not context.can_externalize:
         yield "externalize"
     if trigger != "forced" and view.groups and view.compacted > view.groups[-1].last:
@@ -550,17 +550,7 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
         return view
     old = next((e for e in events if isinstance(e, RangeCompacted)), events[-1])
     new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
-    compaction = view.compaction
-    if compaction and compaction.event is old and isinstance(new, RangeCompacted):
-        compaction = attrs.evolve(compaction, event=new)
-    return attrs.evolve(
-        view,
-        decisions=tuple(new if event is old else event for event in view.decisions),
-        events_since_cut=tuple(
-            (version, new if event is old else event) for version, event in view.events_since_cut
-        ),
-        compaction=compaction,
-    )
+    return restated(view, old, new)
 
 
 def gains_enough(draft: CompactionDraft, tokens_after: int, context: Context) -> bool:

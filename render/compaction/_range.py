@@ -43,12 +43,12 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import (
-    AssistantCompletion,
     AssistantThinking,
     Block,
     BlocksHidden,
     Carried,
     CompactionSkipped,
+    Event,
     EventId,
     Hidden,
     Naming,
@@ -64,7 +64,6 @@ from blocks import (
     Trigger,
     TurnHeader,
     UserAttachment,
-    UserPrompt,
     encode_block,
     path_stem,
     text_of,
@@ -73,7 +72,7 @@ from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
 from render.stages._budget import account, fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
-from render.view._fold import commit, decide
+from render.view._fold import decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
 KEEP_TOKENS_MIN: Final = 400
@@ -85,15 +84,9 @@ KEEP_TOKENS_MIN: Final = 400
 
 def is_candidate(block: Block) -> bool:
     """Whether a kept range may begin with this block."""
-    match block:
-        case ToolResult() | RangeSummary():
-            return False
-        case UserPrompt() | AssistantCompletion() | ToolCall() | TurnHeader():
-            return True
-        case OpaqueBlock():
-            return block.author not in {"", "system", "tool"}
-        case _:
-            return block.author in {"user", "assistant"}
+    if isinstance(block, OpaqueBlock):
+        return block.author not in {"", "system", "tool"}
+    return isinstance(block, TurnHeader) or block.author in {"user", "assistant"}
 
 
 def is_counted(block: Block) -> bool:
@@ -324,14 +317,10 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 def _kept_sizes(view: View, context: Context) -> list[int]:
     """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
-    sizes, share = _entry_tokens(view, context), share_of(context)
-    flags = view.group_memo.each("may cut", view.groups, lambda g: [*map(_may_cut, g.entries)])
-    last = _last_seen(view)
+    share, last = share_of(context), _last_seen(view)
     return [
-        min(tokens, share) if may_cut and entry.version <= last else tokens
-        for entry, may_cut, tokens in zip(
-            view.entries, chain.from_iterable(flags), sizes, strict=True
-        )
+        share if tokens > share and entry.version <= last and _may_cut(entry) else tokens
+        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
     ]
 
 
@@ -411,12 +400,21 @@ def apply_range(view: View, fold: FoldRange, summary: Summary, context: Context)
         cuts = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
         view = decide(view, cuts)
     event = compaction_event(view, fold, summary, context)
-    after = commit(view, event)
-    event = replace(event, tokens_after=total_tokens(after, context))
+    after = decide(view, event)
+    return restated(after, event, replace(event, tokens_after=total_tokens(after, context)))
+
+
+def restated(view: View, old: Event, new: RangeCompacted | BlocksHidden) -> View:
+    """The view with a decision in another's place, of which it differs in token counts."""
+    compaction = view.compaction
+    if compaction and compaction.event is old and isinstance(new, RangeCompacted):
+        compaction = attrs.evolve(compaction, event=new)
+    events_since_cut = ((n, new if event is old else event) for n, event in view.events_since_cut)
     return attrs.evolve(
-        after,
-        compaction=after.compaction and attrs.evolve(after.compaction, event=event),
-        decisions=(*view.decisions, event),
+        view,
+        decisions=tuple(new if event is old else event for event in view.decisions),
+        events_since_cut=tuple(events_since_cut),
+        compaction=compaction,
     )
 
 

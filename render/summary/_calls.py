@@ -525,7 +525,7 @@ DOTTED_SHARE: Final = 0.9
 """So many lines have the number that they should have, or these are the points of a list."""
 
 
-def numbered(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
+def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
     """The lines that a viewer numbered, with these numbers and without their marks; a reading tool may put a dot behind them.
 
     A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
@@ -559,7 +559,7 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
-    rows = numbered(texts, part.line, is_read=run.kind == "read")
+    rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
     # A tool that writes, or cuts, says something else than lines.
     if not rows and part.line and run.kind != "write" and not any(map(is_cut, texts)):
         if _NOTE.fullmatch(texts[-1]):

@@ -27,7 +27,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Final
 
@@ -562,11 +562,10 @@ def text_of_findings(findings: Sequence[Finding]) -> str:
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
     """The findings by turn, in log order, each turn's reports first."""
-    first: dict[str, int] = {}
+    turns: dict[str, list[Finding]] = {}
     for finding in sorted(findings, key=attrgetter("version")):
-        first.setdefault(finding.turn, finding.version)
-    ordered = sorted(findings, key=lambda e: (first[e.turn], e.turn, e.kind != "report", e.version))
-    return [list(turn) for _, turn in groupby(ordered, attrgetter("turn"))]
+        turns.setdefault(finding.turn, []).append(finding)
+    return [sorted(turn, key=lambda each: each.kind != "report") for turn in turns.values()]
 
 
 def _turn_text(turn: Sequence[Finding]) -> str:

@@ -104,7 +104,7 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
     is_choice = len(words.strip().encode()) <= CHOICE_BYTES
-    if entry.block.author != "user" or _NOTICE.match(words) or is_choice or is_assent(words):
+    if _NOTICE.match(words) or is_choice or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)

@@ -395,10 +395,7 @@ def _text(value: Any) -> str:
             return str(value)
 
 
-# The room: two limits in tokens, to which texts and entries are cut.
-#
-#     history   task, state, plan, and the lists
-#     prefix    turn context                          the beginning and the end of a split turn
+# The room.
 
 
 @attrs.frozen(kw_only=True)
@@ -406,6 +403,7 @@ class SummaryRoom:
     """The token limits of a summary's parts, and the token counter."""
 
     history: int
+    """For task, state, plan, and the lists."""
     prefix: int
     """For the beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)
