@@ -113,7 +113,7 @@ NAME_CHARACTERS: Final = 80
 
 def is_user_text(entry: Entry) -> bool:
     """Whether the entry is a text of the user."""
-    return entry.block.author == "user" and isinstance(entry.block, USER_TEXTS)
+    return isinstance(entry.block, USER_TEXTS)
 
 
 def carry(

@@ -553,7 +553,7 @@ def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange
 
     The shares of the tail, and then of everything else, are reduced until the request fits with the extractive summary.
     """
-    return _first_fitting(tried_out(view, *each) for each in _ranges(view, context, trigger))
+    return _first_fitting(_ranges(view, context, trigger))
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
@@ -583,22 +583,20 @@ def _is_prompt_too_long(fitted: FittedRange) -> bool:
     return tokens + context.prefix.tokens > (context.capacity - sizes.prefix) / sizes.ratio
 
 
-def _ranges(
-    view: View, context: Context, trigger: Trigger
-) -> Iterator[tuple[FoldRange, Context, float]]:
-    """Possible folds, each keeping less than the one before: the range, and the context with its factor on the shares."""
+def _ranges(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRange]:
+    """Possible folds, each keeping less than the one before."""
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
             if cut := turns_cut(view.entries, turns):
                 within = squeezed(context, squeeze)
-                yield _range_at(view, within, trigger, cut), within, squeeze
+                yield tried_out(view, _range_at(view, within, trigger, cut), within, squeeze)
         if trigger == "cold":
             return
     for keep, squeeze in SHARES:
         within = squeezed(context, squeeze)
         if fold := range_before_tail(view, within, trigger, keep * policy.keep_ratio):
-            yield fold, within, squeeze
+            yield tried_out(view, fold, within, squeeze)
 
 
 def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
