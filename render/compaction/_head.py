@@ -46,9 +46,6 @@ from blocks import (
     ToolResult,
     TurnId,
     UserAttachment,
-    UserFollowup,
-    UserPrompt,
-    UserSteer,
     asks_user,
     images_of,
     inner_call,
@@ -62,15 +59,11 @@ from blocks.formats import appended_texts
 from render.policy._context import Context, PageRoom
 from render.stages._budget import account, target_of, threshold_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
-from render.summary import _findings
-from render.summary._actions import advance as advance_actions
-from render.summary._actions import fitted as fitted_actions
-from render.summary._actions import text_of_actions
+from render.summary import _actions, _findings, _state
 from render.summary._calls import Run, runs_of
+from render.summary._findings import USER_TEXTS
 from render.summary._identifiers import identifiers, searched
-from render.summary._prose import is_prose_line
-from render.summary._state import advance, fitted
-from render.summary._state import text as state_text
+from render.summary._prose import FENCES, is_prose_line
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import (
@@ -87,9 +80,6 @@ from render.view._view import Entry, Place, View, quoted
 
 if TYPE_CHECKING:
     from render.compaction._range import FoldRange
-
-USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
-"""Blocks of what the user says; a tuple, because `isinstance` is slow with a union."""
 
 SHORT_TOKENS: Final = 110
 """Tokens of a shortened text: its first and last sentences (at least 300 characters)."""
@@ -123,7 +113,7 @@ NAME_CHARACTERS: Final = 80
 
 def is_user_text(entry: Entry) -> bool:
     """Whether the entry is a text of the user."""
-    return entry.block.author == "user" and isinstance(entry.block, USER_TEXTS)
+    return isinstance(entry.block, USER_TEXTS)
 
 
 def carry(
@@ -148,23 +138,14 @@ def carry(
 def _answers(entries: Sequence[Entry]) -> set[int]:
     """Versions of the results with words of the user: the answer to a tool's question, or why a call was refused; earlier
     ones were carried as such."""
-    calls = ((entry.pair, entry.block) for entry in entries)
-    queries = {
-        pair
-        for pair, call in calls
-        if isinstance(call, ToolCall) and asks_user(inner_call(call.name, call.input)[0])
-    }
+    calls = ((e.pair, e.block) for e in entries if isinstance(e.block, ToolCall))
+    queries = {pair for pair, call in calls if asks_user(inner_call(call.name, call.input)[0])}
+    results = (e for e in entries if isinstance(e.block, ToolResult))
     return {
-        entry.version
-        for entry in entries
-        if isinstance(entry.block, ToolResult)
-        and (
-            entry.place is Place.CARRIED
-            or (
-                entry.place is Place.RESULT
-                and (entry.pair in queries or _REFUSED.match(text_of(entry.block)))
-            )
-        )
+        e.version
+        for e in results
+        if e.place is Place.CARRIED
+        or (e.place is Place.RESULT and (e.pair in queries or _REFUSED.match(text_of(e.block))))
     }
 
 
@@ -301,10 +282,7 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     count, texts = context.counter.count, [text_of(entry.block) for entry in entries]
     sizes = [count(text) for text in texts]
     own = [without_pasted(text, HEAD_CHARACTERS) for text in texts]
-    small = [
-        min(count(short), size) if short != text else size
-        for text, short, size in zip(texts, own, sizes, strict=True)
-    ]
+    small = [min(count(short), size) for short, size in zip(own, sizes, strict=True)]
     share = int(context.policy.user_ratio * context.capacity)
     limits = _limits(sizes, small, share)
     return [
@@ -386,7 +364,6 @@ END_LINES: Final = 2
 """Lines that stay at each end of a run."""
 LINE_CHARACTERS: Final = 200
 """Characters that stay of such a line."""
-_FENCES: Final = ("```", "~~~")
 
 
 def without_pasted(text: str, begin: int = 0) -> str:
@@ -416,7 +393,7 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
         if fence:
             fence = "" if begin == fence else fence
             flags.append(True)
-        elif begin in _FENCES:
+        elif begin in FENCES:
             fence = begin
             flags.append(True)
         elif not begin:
@@ -556,9 +533,9 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     turn, cut = fold.tail[0].block.turn, _no_longer_whole(fold)
     return replace(
         digest,
-        progress=advance(digest.progress, new, runs),
+        progress=_state.advance(digest.progress, new, runs),
         findings=_findings.advance(digest.findings, folded, runs, turn, cut),
-        actions=advance_actions(digest.actions, folded, runs, digest.progress.processes),
+        actions=_actions.advance(digest.actions, folded, runs, digest.progress.processes),
     )
 
 
@@ -567,17 +544,17 @@ def _fitted(
 ) -> Digest:
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
     another has; beside the findings of a model, reports alone have a share."""
-    progress = fitted(digest.progress, room.state, count)
-    past = room.report - count(state_text(progress))
-    actions, findings = fitted_actions(digest.actions, room.done, count), digest.findings
-    most = past - count(text_of_actions(actions)) if room.findings else 0
+    progress = _state.fitted(digest.progress, room.state, count)
+    past = room.report - count(_state.text(progress))
+    actions, findings = _actions.fitted(digest.actions, room.done, count), digest.findings
+    most = past - count(_actions.text_of_actions(actions)) if room.findings else 0
     if is_written:
         most = int(BESIDE_WRITTEN * room.findings)
         findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:
         left = past - count(_findings.text_of_findings(findings))
-        actions = fitted_actions(digest.actions, left, count)
+        actions = _actions.fitted(digest.actions, left, count)
     return replace(digest, progress=progress, findings=findings, actions=actions)
 
 
@@ -609,7 +586,7 @@ def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
     carried = (item.block for item in fold.carried if not item.withheld)
     texts = [text_of(block) for block in carried if isinstance(block, USER_TEXTS)]
     texts += [text_of(entry.block) for entry in fold.tail if is_user_text(entry)]
-    parts = (part for text in (*texts, state_text(digest.progress)) for part in searched(text))
+    parts = (part for text in (*texts, _state.text(digest.progress)) for part in searched(text))
     return frozenset(name for part in parts for name in identifiers(part))
 
 

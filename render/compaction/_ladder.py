@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 import attrs
 import msgspec
@@ -67,6 +67,7 @@ from render.compaction._ladder_steps import (
     RungScope,
     ToolAnswer,
     may_go,
+    newest_round,
 )
 from render.compaction._range import (
     FittedRange,
@@ -74,6 +75,7 @@ from render.compaction._range import (
     apply_range,
     range_before,
     range_cut,
+    restated,
     skip,
     squeezed,
     tried_out,
@@ -91,10 +93,7 @@ from render.view._view import Entry, View
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
 """What a draft does with a block; if two proposals name it, the later action in this list counts."""
-PRECEDENCE: Final[Mapping[str, int]] = {
-    action: rank
-    for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
-}
+PRECEDENCE: Final[Mapping[str, int]] = {name: rank for rank, name in enumerate(get_args(Action))}
 HIDE_REASONS: Final[Mapping[str, HideReason]] = {
     "externalize": "externalized",
     "clear": "cleared",
@@ -231,7 +230,6 @@ class ExternalFacts:
 
 
 NO_FACTS = ExternalFacts()
-AGGRESSIVE: Final = frozenset({"externalize", "drop"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -282,7 +280,7 @@ def _climb(
     fitted: FittedRange | None = None
     for protected, is_last_resort in (
         (_tail(view, context, trigger), False),
-        (_newest(view), True),
+        (newest_round(view), True),
     ):
         for rung, following in zip(rungs, (*rungs[1:], None), strict=True):
             goal = _share(context, context.policy.target_ratio) if fitted else goal_of(context)
@@ -334,7 +332,7 @@ def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
     `externalize` without an artifact store; and a user's own rungs until something has been appended since
     the last compaction, so that a repeated request stays the same."""
     if wanted(view, context.policy):
-        yield from AGGRESSIVE
+        yield from ("externalize", "drop")
     if not context.can_externalize:
         yield "externalize"
     if trigger != "forced" and view.groups and view.compacted > view.groups[-1].last:
@@ -347,12 +345,7 @@ def _tail(view: View, context: Context, trigger: Trigger) -> int:
         cut = turns_cut(view.entries, turns)
         return view.entries[cut].version if cut else 0
     cut = range_cut(view, context, trigger)
-    return view.entries[cut].version if cut else _newest(view)
-
-
-def _newest(view: View) -> int:
-    """Version of the first block of the newest round."""
-    return view.groups[-1].first if view.groups else 0
+    return view.entries[cut].version if cut else newest_round(view)
 
 
 _Proposed: TypeAlias = Sequence[Proposal | FittedRange]
@@ -557,17 +550,7 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
         return view
     old = next((e for e in events if isinstance(e, RangeCompacted)), events[-1])
     new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
-    compaction = view.compaction
-    if compaction and compaction.event is old and isinstance(new, RangeCompacted):
-        compaction = attrs.evolve(compaction, event=new)
-    return attrs.evolve(
-        view,
-        decisions=tuple(new if event is old else event for event in view.decisions),
-        events_since_cut=tuple(
-            (version, new if event is old else event) for version, event in view.events_since_cut
-        ),
-        compaction=compaction,
-    )
+    return restated(view, old, new)
 
 
 def gains_enough(draft: CompactionDraft, tokens_after: int, context: Context) -> bool:

@@ -21,6 +21,7 @@ failed and open calls. Writes by shell commands are unknown and ignored; only a 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from posixpath import normpath
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -284,11 +285,8 @@ class RungScope:
 
     def used(self) -> Mapping[str, int]:
         """In how many visible blocks the agent has written each identifier."""
-        uses: dict[str, int] = {}
-        for names in self.view.group_memo.each("own names", self.view.groups, _own_names):
-            for name in names:
-                uses[name] = uses.get(name, 0) + 1
-        return uses
+        names = self.view.group_memo.each("own names", self.view.groups, _own_names)
+        return Counter(chain.from_iterable(names))
 
 
 def _own_names(group: Group) -> tuple[str, ...]:
@@ -298,11 +296,14 @@ def _own_names(group: Group) -> tuple[str, ...]:
     return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
 
 
+def newest_round(view: View) -> int:
+    """Version of the first block of the newest round."""
+    return view.groups[-1].first if view.groups else 0
+
+
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
     """The calls whose results could be cleared if their sources were probed."""
-    scope = RungScope(
-        view=view, context=context, protected=view.groups[-1].first if view.groups else 0
-    )
+    scope = RungScope(view=view, context=context, protected=newest_round(view))
     smallest = context.policy.prune_block_tokens
     return [
         answer.call
@@ -562,22 +563,15 @@ def placeholder(answer: ToolAnswer, tokens_max: int, count: Callable[[str], int]
     does not fit is left out: the largest fields first, then the error, then the target. The path always
     stays.
     """
-    fitting = (text for text in _versions(answer) if count(text) <= tokens_max)
-    return next(fitting, _cleared_line(answer))
-
-
-def _versions(answer: ToolAnswer) -> Iterator[str]:
-    """The placeholder, each time shorter."""
     target = one_line(tool_target(answer.call.input, answer.result.envelope), _LINE_MAX)
     call = f"{answer.call.name} {target}".strip()
     short = f"{answer.call.name} {one_line(target, _TARGET_MIN)}".strip()
     outcome, error = answer.result.envelope.outcome, _error(answer.result)
-    for fields in _fewer(answer.key_fields):
-        yield _cleared_line(answer, call, outcome, fields, error)
-    yield _cleared_line(answer, call, outcome, error)
-    yield _cleared_line(answer, call, outcome)
-    yield _cleared_line(answer, short, outcome)
-    yield _cleared_line(answer, answer.call.name, outcome)
+    whole = [(call, outcome, fields, error) for fields in _fewer(answer.key_fields)]
+    details: list[tuple[str, ...]] = [*whole, (call, outcome, error), (call, outcome)]
+    details += [(short, outcome), (answer.call.name, outcome), ()]
+    texts = [_cleared_line(answer, *each) for each in details]
+    return next((text for text in texts if count(text) <= tokens_max), texts[-1])
 
 
 def _cleared_line(answer: ToolAnswer, *parts: str) -> str:

@@ -19,15 +19,14 @@ from typing import Any, Final, cast
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
     Block,
     BlockId,
-    Note,
     OpaqueBlock,
-    Plan,
     RangeSummary,
     StructuredSummary,
     ToolCall,
@@ -309,11 +308,10 @@ def summary_prompts(
             return [
                 Prompt(request=request, tokens=tokens, provider=context.provider, asking=asking)
             ]
-    chunks = list(_chunks(fold, context))
-    parts = [f"{n} of {len(chunks)}" if len(chunks) > 1 else "" for n in range(1, len(chunks) + 1)]
+    chunks = [*_chunks(fold, context)]
     return [
-        _quoted_prompt(chunk, part, asking, context)
-        for chunk, part in zip(chunks, parts, strict=True)
+        _quoted_prompt(chunk, f"{n} of {len(chunks)}" if chunks[1:] else "", asking, context)
+        for n, chunk in enumerate(chunks, 1)
     ]
 
 
@@ -410,7 +408,7 @@ def parse_answer(
     except (ValueError, RecursionError) as error:
         raise RejectedAnswerError(f"no usable update: {error}") from error
     if not asking.goes_on:
-        summary = msgspec.structs.replace(summary, turn_context="")
+        summary = replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
     folded = sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
     if written - was >= max(folded, int(WORTH * context.limit), 1):
@@ -428,15 +426,12 @@ def _object_in(text: str) -> Json:
     if start < 0 or end < start:
         raise ValueError("no JSON object in the answer")
     try:
-        value: object = msgspec.json.decode(text[start : end + 1].encode())
+        return cast("Json", msgspec.json.decode(text[start : end + 1].encode()))
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         try:
-            value, _ = _DECODER.raw_decode(text, start)
+            return cast("Json", _DECODER.raw_decode(text, start)[0])
         except ValueError:
             raise ValueError(f"not the JSON that was asked for: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")  # noqa: TRY004 -- as any other answer that is of no use
-    return cast("Json", value)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,
@@ -470,20 +465,18 @@ def shared_key(fold: FoldRange, view: View, context: Context, model: str, reader
     return _key(digest.hexdigest(), fold, context, model)
 
 
+_UNNAMED: Final = {"id": BlockId(""), "source": "", "response": "", "started_at": 0.0}
+"""The fields that differ when the same content is logged again."""
+
+
 def _unnamed(block: Block) -> Block:
-    """The block without the fields that differ when the same content is logged again."""
-    match block:
-        case OpaqueBlock():
-            return OpaqueBlock(block.tag, {**block.fields, "id": ""})
-        case TurnHeader():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
-        case ToolResult():
-            envelope = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
-            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=envelope)
-        case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
-        case _:
-            return msgspec.structs.replace(block, id=BlockId(""), source="")
+    """The block without those fields."""
+    if isinstance(block, OpaqueBlock):
+        return OpaqueBlock(block.tag, {**block.fields, "id": ""})
+    changes: dict[str, Any] = {k: v for k, v in _UNNAMED.items() if k in block.__struct_fields__}
+    if isinstance(block, ToolResult):
+        changes["envelope"] = replace(block.envelope, started_at=0.0, ended_at=0.0)
+    return replace(block, **changes)
 
 
 def _key(content: str, fold: FoldRange, context: Context, model: str) -> str:

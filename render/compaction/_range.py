@@ -43,12 +43,12 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import (
-    AssistantCompletion,
     AssistantThinking,
     Block,
     BlocksHidden,
     Carried,
     CompactionSkipped,
+    Event,
     EventId,
     Hidden,
     Naming,
@@ -64,7 +64,6 @@ from blocks import (
     Trigger,
     TurnHeader,
     UserAttachment,
-    UserPrompt,
     encode_block,
     path_stem,
     text_of,
@@ -73,7 +72,7 @@ from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
 from render.stages._budget import account, fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
-from render.view._fold import commit, decide
+from render.view._fold import decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
 KEEP_TOKENS_MIN: Final = 400
@@ -85,15 +84,9 @@ KEEP_TOKENS_MIN: Final = 400
 
 def is_candidate(block: Block) -> bool:
     """Whether a kept range may begin with this block."""
-    match block:
-        case ToolResult() | RangeSummary():
-            return False
-        case UserPrompt() | AssistantCompletion() | ToolCall() | TurnHeader():
-            return True
-        case OpaqueBlock():
-            return block.author not in {"", "system", "tool"}
-        case _:
-            return block.author in {"user", "assistant"}
+    if isinstance(block, OpaqueBlock):
+        return block.author not in {"", "system", "tool"}
+    return isinstance(block, TurnHeader) or block.author in {"user", "assistant"}
 
 
 def is_counted(block: Block) -> bool:
@@ -114,13 +107,9 @@ def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int 
     start = _walk_back(entries, tokens, keep)
     if start is None:
         return None
-    after = range(start, len(entries))
-    candidate = next((i for i in after if is_candidate(entries[i].block)), None)
-    if candidate is None:
-        candidate = next((i for i in reversed(range(start)) if is_candidate(entries[i].block)), 0)
-    legal = _legal(entries)
-    cut = _step_back(entries, candidate)
-    return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
+    indices = (*range(start, len(entries)), *reversed(range(start)))
+    candidate = next((i for i in indices if is_candidate(entries[i].block)), 0)
+    return _nearest(entries, candidate, _legal(entries))
 
 
 def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:
@@ -280,14 +269,6 @@ def range_cut(
     return cut
 
 
-def range_before_turns(
-    view: View, context: Context, trigger: Trigger, turns: int
-) -> FoldRange | None:
-    """The range that keeps the newest `turns` whole, or None when there are no older ones."""
-    cut = turns_cut(view.entries, turns)
-    return _range_at(view, context, trigger, cut) if cut else None
-
-
 def range_before(view: View, context: Context, trigger: Trigger, version: int) -> FoldRange | None:
     """The range whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
@@ -336,14 +317,10 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 def _kept_sizes(view: View, context: Context) -> list[int]:
     """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
-    sizes, share = _entry_tokens(view, context), share_of(context)
-    flags = view.group_memo.each("may cut", view.groups, lambda g: [*map(_may_cut, g.entries)])
-    last = _last_seen(view)
+    share, last = share_of(context), _last_seen(view)
     return [
-        min(tokens, share) if may_cut and entry.version <= last else tokens
-        for entry, may_cut, tokens in zip(
-            view.entries, chain.from_iterable(flags), sizes, strict=True
-        )
+        share if tokens > share and entry.version <= last and _may_cut(entry) else tokens
+        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
     ]
 
 
@@ -362,17 +339,12 @@ def _last_seen(view: View) -> int:
 
 def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
     """The cuts, by version, of the results from `first` on that a request has shown and that exceed their share."""
-    encoder, share, last = context.encoder, share_of(context), _last_seen(view)
-    cuts: dict[int, Hidden] = {}
-    for group in view.groups:
-        if group.last < first or group.first > last:
-            continue
-        piece = encoder.shown(group)
-        for entry in group.entries:
-            tokens = piece.tokens_of(entry.version)
-            if first <= entry.version <= last and tokens > share and _may_cut(entry):
-                cuts[entry.version] = clipped(entry, tokens, share, context)
-    return cuts
+    share, last = share_of(context), _last_seen(view)
+    return {
+        entry.version: clipped(entry, tokens, share, context)
+        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
+        if first <= entry.version <= last and tokens > share and _may_cut(entry)
+    }
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
@@ -428,12 +400,21 @@ def apply_range(view: View, fold: FoldRange, summary: Summary, context: Context)
         cuts = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
         view = decide(view, cuts)
     event = compaction_event(view, fold, summary, context)
-    after = commit(view, event)
-    event = replace(event, tokens_after=total_tokens(after, context))
+    after = decide(view, event)
+    return restated(after, event, replace(event, tokens_after=total_tokens(after, context)))
+
+
+def restated(view: View, old: Event, new: RangeCompacted | BlocksHidden) -> View:
+    """The view with a decision in another's place, of which it differs in token counts."""
+    compaction = view.compaction
+    if compaction and compaction.event is old and isinstance(new, RangeCompacted):
+        compaction = attrs.evolve(compaction, event=new)
+    events_since_cut = ((n, new if event is old else event) for n, event in view.events_since_cut)
     return attrs.evolve(
-        after,
-        compaction=after.compaction and attrs.evolve(after.compaction, event=event),
-        decisions=(*view.decisions, event),
+        view,
+        decisions=tuple(new if event is old else event for event in view.decisions),
+        events_since_cut=tuple(events_since_cut),
+        compaction=compaction,
     )
 
 
@@ -572,7 +553,7 @@ def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange
 
     The shares of the tail, and then of everything else, are reduced until the request fits with the extractive summary.
     """
-    return _first_fitting(tried_out(view, *each) for each in _ranges(view, context, trigger))
+    return _first_fitting(_ranges(view, context, trigger))
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
@@ -602,22 +583,20 @@ def _is_prompt_too_long(fitted: FittedRange) -> bool:
     return tokens + context.prefix.tokens > (context.capacity - sizes.prefix) / sizes.ratio
 
 
-def _ranges(
-    view: View, context: Context, trigger: Trigger
-) -> Iterator[tuple[FoldRange, Context, float]]:
-    """Possible folds, each keeping less than the one before: the range, and the context with its factor on the shares."""
+def _ranges(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRange]:
+    """Possible folds, each keeping less than the one before."""
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
-            within = squeezed(context, squeeze)
-            if fold := range_before_turns(view, within, trigger, turns):
-                yield fold, within, squeeze
+            if cut := turns_cut(view.entries, turns):
+                within = squeezed(context, squeeze)
+                yield tried_out(view, _range_at(view, within, trigger, cut), within, squeeze)
         if trigger == "cold":
             return
     for keep, squeeze in SHARES:
         within = squeezed(context, squeeze)
         if fold := range_before_tail(view, within, trigger, keep * policy.keep_ratio):
-            yield fold, within, squeeze
+            yield tried_out(view, fold, within, squeeze)
 
 
 def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:

@@ -320,19 +320,19 @@ _LINES: Final = tuple(
         r" +(?P<counts>\d{1,9} failing)\b",  # mocha
         r" (?P<counts>\d{1,9} pass)$",  # bun test
         r" (?P<counts>\d{1,9} fail)$",  # bun test
-        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
+        r"[#ℹ] (?P<named>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
-        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest
+        r"\d{1,9}% tests passed, (?P<counts>\d{1,9} tests failed) out of (?P<total>\d{1,9})",  # ctest
         r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
-        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",  # Gradle
-        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",  # RSpec, bats
+        r"(?P<total>\d{1,9}) tests completed, (?P<counts>\d{1,9} failed)",  # Gradle
+        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<counts>\d{1,9} failures?)",  # RSpec, bats
     )
 )
 """The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
 is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
-_COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
+_COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
 _KINDS: Final = {
     "fail": "failed",
@@ -361,11 +361,9 @@ def outcome(output: str) -> str:
 
 def _counted(match: re.Match[str]) -> Counter[str]:
     """The counts of one summary line."""
-    groups = match.groupdict()
-    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts") or "")]
-    pairs += _NAMED.findall(f"{groups.get('named') or ''} {groups.get('more') or ''}")
-    pairs += [("failed", groups.get("failed") or "0")]
-    counts = Counter[str]()
+    groups, counts = match.groupdict(""), Counter[str]()
+    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts", ""))]
+    pairs += _NAMED.findall(groups.get("named", ""))
     for word, number in pairs:
         for start, kind in _KINDS.items():
             if word.lower().startswith(start):
@@ -516,39 +514,34 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
 """The number that a viewer puts before a line: `   12→total = 0`."""
 
 
-def numbers_in(texts: Sequence[str], first: int) -> list[int]:
-    """The line number that the text shows before each line; 0 for a line without one.
-
-    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
-    the start of a line belong to the line.
-    """
-    matches = [_NUMBER.match(text) for text in texts]
-    numbers = [int(each[1]) if each else -1 for each in matches]
-    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
-    return [
-        number if number > 0 and number in {first, before + 1, after - 1} else 0
-        for before, number, after in around
-    ]
-
-
 def without_number(text: str) -> str:
     """A line without the number that a viewer put before it."""
     return _NUMBER.sub("", text, count=1)
 
 
-_DOTTED: Final = re.compile(r"(\d{1,7})\. ?(.*)", re.DOTALL)
-"""A line with its number as Copilot shows it: `12. total = 0`."""
+_DOTTED: Final = re.compile(r"(\d{1,7})\. ?")
+"""The same as Copilot puts it: `12. total = 0`."""
 DOTTED_SHARE: Final = 0.9
 """So many lines have the number that they should have, or these are the points of a list."""
 
 
-def _with_arrows(texts: list[str], first: int) -> list[str]:
-    """The lines of a view that puts a dot behind the numbers, with these in the form of others; any others as they are."""
-    matches = [_DOTTED.fullmatch(text) for text in texts]
-    right = sum(bool(m and int(m[1]) == n) for n, m in enumerate(matches, max(first, 1)))
-    if right < max(DOTTED_SHARE * len(texts), 2):
-        return texts
-    return [f"{m[1]}→{m[2]}" if m else text for m, text in zip(matches, texts, strict=True)]
+def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
+    """The lines that a viewer numbered, with these numbers and without their marks; a reading tool may put a dot behind them.
+
+    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
+    the start of a line belong to the line.
+    """
+    marks, dots = ([form.match(text) for text in texts] for form in (_NUMBER, _DOTTED))
+    right = sum(bool(dot and int(dot[1]) == n) for n, dot in enumerate(dots, max(first, 1)))
+    if is_read and right >= max(DOTTED_SHARE * len(texts), 2):
+        marks = [dot or mark for dot, mark in zip(dots, marks, strict=True)]
+    numbers = [int(mark[1]) if mark else -1 for mark in marks]
+    around = zip(texts, marks, numbers, [-1, *numbers], [*numbers[1:], -1], strict=False)
+    return [
+        (number, text[mark.end() :])
+        for text, mark, number, before, after in around
+        if mark and number > 0 and number in {first, before + 1, after - 1}
+    ]
 
 
 _NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
@@ -566,12 +559,9 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
         return None
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
-    if run.kind == "read":
-        texts = _with_arrows(texts, part.line)
-    numbers, rows = numbers_in(texts, part.line), list[tuple[int, str]]()
-    if any(numbers):
-        rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
-    elif part.line and run.kind != "write" and not any(map(is_cut, texts)):  # else a message
+    rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
+    # A tool that writes, or cuts, says something else than lines.
+    if not rows and part.line and run.kind != "write" and not any(map(is_cut, texts)):
         if _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
         is_short = part.line > 1 and len(texts) < part.lines < ALL  # without blank lines before?

@@ -27,9 +27,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 import msgspec
@@ -52,7 +52,7 @@ from blocks import (
     text_of,
     words_of,
 )
-from blocks.formats import without_reminders
+from blocks.formats import objs, without_reminders
 from render.summary._calls import Run, output_of
 from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
@@ -69,7 +69,8 @@ from render.summary._prose import (
 from render.summary._state import is_plan
 from render.view._view import Entry
 
-_USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
+USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
+"""Blocks of what the user says; a tuple, because `isinstance` is slow with a union."""
 
 
 def advance(
@@ -186,7 +187,7 @@ def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -
         before = stretches[-1][-1].block if stretches[-1] else None
         is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
         is_text = isinstance(block, AssistantCompletion) and block.text.strip()
-        if isinstance(block, _USER_TEXTS) or is_woken:
+        if isinstance(block, USER_TEXTS) or is_woken:
             stretches.append([])
         elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
@@ -232,15 +233,10 @@ def _message(run: Run) -> str:
 def _questions(rows: Any) -> Iterator[str]:
     """What the user was asked, with the options of each question: those not chosen are rejected. Claude Code, Codex, Gemini
     CLI and opencode have the same form."""
-    for row in _records(rows):
-        options = _records(row.get("options"))
+    for row in objs(rows):
+        options = objs(row.get("options"))
         choices = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
         yield "\n".join([f"Asked: {row.get('question', '')} Options:", *choices])
-
-
-def _records(rows: Any) -> list[dict[str, Any]]:
-    items = cast("list[Any]", rows) if isinstance(rows, list) else []
-    return [cast("dict[str, Any]", row) for row in items if isinstance(row, dict)]
 
 
 _CODE: Final = re.compile(
@@ -445,9 +441,8 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
     """The most telling for their length first, newer ones a little before; `findings` in log order."""
     last = max(len(findings) - 1, 1)
-    newer = [1 + NEWER * index / last for index in range(len(findings))]
-    ranked = sorted(zip(findings, newer, strict=True), key=lambda e: density(e[0].text) * e[1])
-    return [finding for finding, _ in reversed(ranked)]
+    worths = [density(e.text) * (1 + NEWER * n / last) for n, e in enumerate(findings)]
+    return [findings[n] for n in sorted(range(len(findings)), key=worths.__getitem__)[::-1]]
 
 
 def supersedes(later: str, earlier: str) -> bool:
@@ -456,12 +451,7 @@ def supersedes(later: str, earlier: str) -> bool:
     shared = len(_words(later) & words) if len(words) >= WORDS_MIN else 0
     if not shared or shared < TAKEN_BACK_SHARE * len(words):
         return False
-    return shared >= REPEATED_SHARE * len(words) or _takes_back(later)
-
-
-@lru_cache(maxsize=4096)
-def _takes_back(statement: str) -> bool:
-    return bool(_TAKES_BACK.search(statement))
+    return shared >= REPEATED_SHARE * len(words) or bool(_TAKES_BACK.search(later))
 
 
 @lru_cache(maxsize=4096)
@@ -504,37 +494,33 @@ def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Find
     """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
     read it again."""
     for entry in entries:
-        reports: Iterator[tuple[str, str]] = iter(())
-        if isinstance(entry.block, ToolResult) and (run := runs.get(entry.pair)):
-            reports = _answered(run)
-        elif isinstance(entry.block, (UserAttachment, *_USER_TEXTS)):
-            reports = _notified(text_of(entry.block))
-        for report, source in reports:
+        for report, source in _told_by(entry, runs):
             if condensed := _outline(report):
                 yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
 
 
-def _notified(text: str) -> Iterator[tuple[str, str]]:
-    """The reports in a text that a client wrote in the user's place, each with who made it or what it is about."""
-    if notice := _NOTIFIED.match(text):
-        yield notice[2] or "", notice[1]
-    yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
+def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
+    """The report in a result, with what was asked for; those in a text that a client wrote in the user's place, each with who
+    made it or what it is about."""
+    if isinstance(entry.block, ToolResult):
+        run = runs.get(entry.pair)
+        if run and is_delegated(run.call) and not (run.is_hidden or run.is_error):
+            text, values = without_reminders(run.whole), run.call.input.values()
+            start, end = output_of(text)
+            tasks = (value for value in values if isinstance(value, str) and " " in value)
+            task = min(tasks, key=len, default=run.call.name)
+            yield _ACKNOWLEDGED.sub("", _texts_in(text[start:end])), task
+    elif isinstance(entry.block, (UserAttachment, *USER_TEXTS)):
+        text = text_of(entry.block)
+        if notice := _NOTIFIED.match(text):
+            yield notice[2] or "", notice[1]
+        yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
 def is_delegated(call: ToolCall) -> bool:
     """Whether a call has another agent do something."""
     is_reporting = call.name.lower() in REPORTING_TOOLS and "cell_id" not in call.input
     return is_reporting or bool(REPORTING_KEYS & call.input.keys())
-
-
-def _answered(run: Run) -> Iterator[tuple[str, str]]:
-    """The report in a result, with what was asked for."""
-    if is_delegated(run.call) and not (run.is_hidden or run.is_error):
-        text, values = without_reminders(run.whole), run.call.input.values()
-        start, end = output_of(text)
-        tasks = (value for value in values if isinstance(value, str) and " " in value)
-        task = min(tasks, key=len, default=run.call.name)
-        yield _ACKNOWLEDGED.sub("", _texts_in(text[start:end])), task
 
 
 def _texts_in(reply: str) -> str:
@@ -576,11 +562,10 @@ def text_of_findings(findings: Sequence[Finding]) -> str:
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
     """The findings by turn, in log order, each turn's reports first."""
-    first: dict[str, int] = {}
+    turns: dict[str, list[Finding]] = {}
     for finding in sorted(findings, key=attrgetter("version")):
-        first.setdefault(finding.turn, finding.version)
-    ordered = sorted(findings, key=lambda e: (first[e.turn], e.turn, e.kind != "report", e.version))
-    return [list(turn) for _, turn in groupby(ordered, attrgetter("turn"))]
+        turns.setdefault(finding.turn, []).append(finding)
+    return [sorted(turn, key=lambda each: each.kind != "report") for turn in turns.values()]
 
 
 def _turn_text(turn: Sequence[Finding]) -> str:
@@ -750,12 +735,12 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
             left -= cost
     sizes = Counter(pieces[i].block for i in order if pieces[i].is_listed)
     stands = Counter(pieces[i].block for i in picks if pieces[i].is_listed)
-    least = {block: LIST_SHARE * size for block, size in sizes.items() if size < len(pieces)}
-    gone = [block for block in sorted(least) if stands[block] < least[block]]
+    gone = [b for b, n in sorted(sizes.items()) if n < len(pieces) and stands[b] < LIST_SHARE * n]
     if gone:  # half of them, since what they leave may be enough for the others
-        rest = _without_lists(finding, pieces, gone[: (len(gone) + 1) // 2])
-        if rest.text:
-            return _condensed(rest, tokens, count)
+        half = gone[: (len(gone) + 1) // 2]
+        left_over = [each for each in pieces if not (each.is_listed and each.block in half)]
+        if rest := text_of_pieces(tidy(left_over)):  # without their leads, too
+            return _condensed(structs.replace(finding, text=rest), tokens, count)
     if gone or not picks:
         short = _line([finding], tokens, count)
         is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
@@ -764,12 +749,6 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     text = text_of_pieces(tidy([pieces[i] for i in sorted(picks)]))
     short = structs.replace(finding, text=text, gone=len(out) + finding.gone * bool(lists))
     return short if _size([short], count) <= tokens else None
-
-
-def _without_lists(finding: Finding, pieces: Sequence[ProsePiece], lists: Sequence[int]) -> Finding:
-    """The finding without some lists, and without their leads."""
-    left = [piece for piece in pieces if not (piece.is_listed and piece.block in lists)]
-    return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 
 def _above(pieces: Sequence[ProsePiece]) -> list[set[int]]:

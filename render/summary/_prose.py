@@ -43,7 +43,7 @@ LETTERS_MIN: Final = 12
 LETTERS_SHARE: Final = 0.8
 """A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
 
-_FENCES: Final = ("```", "~~~")
+FENCES: Final = ("```", "~~~")
 _PARAGRAPH: Final = re.compile(
     r"^[^\S\n]*(```|~~~).*(?:\n(?![^\S\n]*\1).*)*(?:\n.*)?"
     r"|^(?=[^\n]*\S).*(?:\n(?=[^\n]*\S)(?![^\S\n]*(?:```|~~~)).*)*",
@@ -156,8 +156,8 @@ def tidy(pieces: Sequence[ProsePiece]) -> list[ProsePiece]:
 
 def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
     """The pieces of a paragraph; code that is too long is empty, so that the lead before it goes."""
-    if paragraph[0].strip()[:3] in _FENCES:
-        code = [each.strip() for each in paragraph[1:] if each.strip()[:3] not in ("", *_FENCES)]
+    if paragraph[0].strip()[:3] in FENCES:
+        code = [each.strip() for each in paragraph[1:] if each.strip()[:3] not in ("", *FENCES)]
         text = "; ".join(code).replace("`", "")
         is_short = 0 < len(code) <= CODE_LINES and 0 < len(text) <= CODE_CHARACTERS
         yield ProsePiece("item", f"`{text}`" if is_short else "", block=block)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from posixpath import basename, join, normpath, splitext
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ from blocks import (
     text_of,
     words_of,
 )
-from blocks.formats import command_in
+from blocks.formats import command_in, items, objs
 from render.summary._calls import (
     NO_OUTPUT,
     PROGRAM,
@@ -104,7 +104,7 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
     is_choice = len(words.strip().encode()) <= CHOICE_BYTES
-    if entry.block.author != "user" or _NOTICE.match(words) or is_choice or is_assent(words):
+    if _NOTICE.match(words) or is_choice or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
@@ -178,9 +178,8 @@ def is_plan(run: Run) -> bool:
 
 def _rows(value: Any) -> list[Step]:
     """The steps that an argument lists: objects with a text and a state."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    rows = [_step(cast("dict[str, Any]", row)) for row in items if isinstance(row, dict)]
-    is_list = len(rows) == len(items) and all(row.text and row.status for row in rows)
+    rows = [*map(_step, objs(value))]
+    is_list = len(rows) == len(items(value)) and all(row.text and row.status for row in rows)
     return rows if is_list and any(_meaning(row.status) for row in rows) else []
 
 
@@ -402,16 +401,12 @@ def suite_of(command: Command) -> str:
     plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
     if program in _LOOKING or is_look(command) or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
-    begin, goes_on, _ = (
-        plain[-1].partition("-") if plain[1:] and plain[0] != "run" else ("", "", "")
-    )
-    if goes_on and _CHECK.fullmatch(begin):
+    is_named = plain[1:] and plain[0] != "run" and "-" in plain[1]
+    if is_named and _CHECK.fullmatch(plain[1].partition("-")[0]):
         del plain[1]  # a name that only begins like a task: `capture verify-sums`
     names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
-    task = (
-        plain[:1] if program == "make" else [name for name in names if _CHECK.fullmatch(name)][:1]
-    )
-    return " ".join(dict.fromkeys([program, *task])) if task or program == "make" else ""
+    tasks = plain if program == "make" else [*filter(_CHECK.fullmatch, names)]
+    return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
 
 
 def _covers(command: str, old: CheckRecord) -> bool:
@@ -672,8 +667,8 @@ def text(progress: Progress) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    items = [f"- {line}" for line in lines]
-    return "\n".join([title, *items]) if items else ""
+    listed = "".join(f"\n- {line}" for line in lines)
+    return f"{title}{listed}" if listed else ""
 
 
 def _at(version: int) -> str:

@@ -5,6 +5,7 @@ quotations cannot close it. It also has a version number, so that differences be
 releases can be explained.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,9 +17,7 @@ from blocks import (
     DroppedSpan,
     RangeSummary,
 )
-from render.summary._actions import text_of_actions
-from render.summary._findings import text_of_findings
-from render.summary._state import text as state_text
+from render.summary import _actions, _findings, _state
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
 from render.view._view import quoted
@@ -66,10 +65,10 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of how things stand, what was found and what was done, in order."""
-    yield STATE, state_text(digest.progress)
-    yield FINDINGS, text_of_findings(digest.findings)
+    yield STATE, _state.text(digest.progress)
+    yield FINDINGS, _findings.text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
-    yield DONE, text_of_actions(digest.actions)
+    yield DONE, _actions.text_of_actions(digest.actions)
 
 
 def dropped_text(digest: Digest) -> str:
@@ -109,9 +108,8 @@ def fitted(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Dige
     """The digest with the newest dropped spans that fit into so many tokens; the others are counted."""
     spans = digest.dropped[-SPANS_MAX:]
     while True:
-        left_out, forgotten = len(digest.dropped) - len(spans), dict(digest.forgotten)
-        if left_out:
-            forgotten["dropped"] = forgotten.get("dropped", 0) + left_out
+        left_out = Counter(dropped=len(digest.dropped) - len(spans))
+        forgotten = dict(left_out + Counter(digest.forgotten))
         short = replace(digest, dropped=spans, forgotten=forgotten)
         if not spans or count(dropped_text(short)) <= tokens_max:
             return short

@@ -41,6 +41,7 @@ from blocks import (
     ToolOutcome,
     Work,
 )
+from blocks.formats import obj
 from render.policy._context import Context, PageRoom
 
 Item: TypeAlias = (
@@ -302,9 +303,8 @@ def updated(
         pages.change(*each)
     for each in pages.references(update.get("close")):
         pages.close(*each)
-    inside = update.get("add")
-    added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
-    if inside and not added:
+    added = obj(update.get("add"))
+    if update.get("add") and not added:
         pages.notices.append("`add` is no object of lists")
     for field, kind in _KINDS.items():
         for name in dict.fromkeys((kind.name, field)):
@@ -395,10 +395,7 @@ def _text(value: Any) -> str:
             return str(value)
 
 
-# The room: two limits in tokens, to which texts and entries are cut.
-#
-#     history   task, state, plan, and the lists
-#     prefix    turn context                          the beginning and the end of a split turn
+# The room.
 
 
 @attrs.frozen(kw_only=True)
@@ -406,6 +403,7 @@ class SummaryRoom:
     """The token limits of a summary's parts, and the token counter."""
 
     history: int
+    """For task, state, plan, and the lists."""
     prefix: int
     """For the beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)

@@ -10,7 +10,7 @@ from render import Context, View, draft_compaction
 from render.compaction._range import (
     fitting_range,
     is_legal,
-    range_before_turns,
+    range_before,
     squeezed,
     tried_out,
     turns_cut,
@@ -71,9 +71,10 @@ def test_a_turn_is_split_for_no_other_reason(turns_in_log: int, keep: int, limit
     fitted = fitting_range(view, within, "proactive")
     if fitted is None or not fitted.range.is_split:
         return
+    cut = turns_cut(view.entries, 1) or 0
     for factor in (1.0, 0.4, 0.1):
         less = squeezed(within, factor)
-        fold = range_before_turns(view, less, "proactive", 1)
+        fold = range_before(view, less, "proactive", view.entries[cut].version)
         assert fold is None or not tried_out(view, fold, less).fits
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from render.summary._calls import edits_of, numbers_in, runs_of, view_of
+from render.summary._calls import edits_of, numbered_lines, runs_of, view_of
 from tests._table import for_each
 from tests.render.summary.disk import FILE, FRAME, code, ran
 
@@ -76,9 +76,9 @@ def test_what_are_not_certainly_lines_with_a_known_number_is_not_shown(
 
 
 def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:
-    assert numbers_in(["  7→a", "  8→b", "a note"], 0) == [7, 8, 0]
-    assert numbers_in(["7: a", "9: b"], 0) == [0, 0]
-    assert numbers_in(["7\ta"], 7) == [7]
+    assert numbered_lines(["  7→a", "  8→b", "a note"], 0, is_read=True) == [(7, "a"), (8, "b")]
+    assert numbered_lines(["7: a", "9: b"], 0, is_read=True) == []
+    assert numbered_lines(["7\ta"], 7, is_read=False) == [(7, "a")]
 
 
 def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
