@@ -348,6 +348,8 @@ def _content(part: Part) -> Json:
             return {"type": "input_image", "image_url": url, "detail": "auto"}
         case DocumentPart() if part.url:
             return {"type": "input_file", "file_url": part.url}
+        case DocumentPart(media_type="text/plain"):
+            return {"type": "input_text", "text": part.data}
         case DocumentPart():
             data = f"data:{part.media_type};base64,{part.data}"
             return {"type": "input_file", "filename": part.name or "file", "file_data": data}

@@ -28,6 +28,7 @@ from pydantic import BaseModel
 
 from blocks import (
     AssistantCompletion,
+    DocumentPart,
     ImagePart,
     MisuseError,
     Recorded,
@@ -52,7 +53,7 @@ from tests.timeline.integrations._play import (
 )
 from timeline import AsyncTimeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
-from timeline.integrations.openai_agents import TimelineSession
+from timeline.integrations.openai_agents import TimelineSession, _content
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore")]
 set_tracing_disabled(True)
@@ -225,6 +226,11 @@ def test_pictures_of_the_user_and_of_tools_are_sent(
 
     asyncio.run(play())
     report(images="ok")
+
+
+def test_a_document_of_plain_text_is_sent_as_text() -> None:
+    part = DocumentPart(media_type="text/plain", data="The rate is 1.07.")
+    assert _content(part) == {"type": "input_text", "text": "The rate is 1.07."}
 
 
 class Finding(BaseModel):
