@@ -536,7 +536,7 @@ def operations_of(
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     observers = tuple(options.get("observers", ()))
-    retention = Retention.of(options.get("retention"), options.get("archive"), store, observers)
+    retention = Retention.of(options.get("retention"), options.get("archive"), store)
     traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,

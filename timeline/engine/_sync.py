@@ -136,13 +136,16 @@ def agreeing(
     Raises:
         HistoryDivergedError: the two have diverged, and `on_divergence` is "raise".
     """
-    parted, is_new = None, False
+    parted, is_new, origin = None, False, None
     hides = history.hides
     yield from inherit(engine, hides, exactly=False)
     if _is_fresh_copy(engine.view):  # the program may send again what came after the copied part
         hides |= yield from _ancestors_hides(engine)
-    agreement = yield from agree(engine, attrs.evolve(history, hides=hides), on_divergence, answers)
-    while agreement.diverged_at is not None:
+    while True:
+        history = attrs.evolve(history, hides=hides)
+        agreement = yield from agree(engine, history, on_divergence, answers, origin)
+        if agreement.diverged_at is None:
+            return engine, parted, agreement
         if on_divergence == "raise" or is_new:
             number = history.number(agreement.diverged_at)
             raise HistoryDivergedError(engine.id, message=number, version=agreement.place)
@@ -151,9 +154,7 @@ def agreeing(
         hides |= (yield from _ancestors_hides(engine)) | own
         engine, is_new = yield from _branch(engine, agreement)
         yield from inherit(engine, hides, exactly=False)
-        history = attrs.evolve(history, hides=hides)
-        agreement = yield from agree(engine, history, on_divergence, None, agreement.origin)
-    return engine, parted, agreement
+        answers, origin = None, agreement.origin
 
 
 def fork(engine: Engine, name: TimelineId, at: int | None = None) -> Flow[Engine]:
@@ -231,7 +232,7 @@ def agree(
     history: History,
     on_divergence: OnDivergence,
     answers: Answered | None,
-    origin: Origin | None = None,
+    origin: Origin | None,
 ) -> Flow[Agreement]:
     """Append the messages of a history that a log lacks, in one commit, unless the two have diverged.
 
