@@ -3,7 +3,7 @@
 import re
 import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -103,9 +103,7 @@ def serve(options: Values) -> int:
 
     @attrs.define
     class LiveServer(AppServer):
-        @property
-        def extra(self) -> str:
-            return "serve"
+        extra: ClassVar[str] = "serve"
 
         def make_app(self) -> Any:
             from timeline.report import live_app  # needs the extra

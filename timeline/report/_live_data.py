@@ -79,7 +79,6 @@ class Look:
     epoch: int = attrs.field(default=0, init=False)
     """Grows when earlier data changed, because a block was hidden or restored."""
     _collector: Collector | None = attrs.field(default=None, init=False)
-    _version: int = attrs.field(default=0, init=False)
     _withheld: bool = attrs.field(default=False, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -99,15 +98,15 @@ class Look:
             return {**collector.contents(counts), "epoch": self.epoch}
 
     def _caught_up(self, store: EventStore) -> Collector:
-        if store.kept(self.name).forgotten > self._version:  # some or all of the new events
+        version = self._collector.version if self._collector else 0
+        if store.kept(self.name).forgotten > version:  # some or all of the new events
             return self._anew(store)
-        new = [*store.log(self.name, after=self._version)]
+        new = [*store.log(self.name, after=version)]
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
             return self._anew(store)
         for version, event in new:
             self._collector.add(version, event)
-            self._version = version
         return self._collector
 
     def _anew(self, store: EventStore) -> Collector:
@@ -119,7 +118,7 @@ class Look:
         collector = Collector(self.showing.prompting(self.name, store, log))
         for version, event in visible:
             collector.add(version, event)
-        self._collector, self._version = collector, log[-1][0] if log else 0
+        self._collector = collector
         return collector
 
 
