@@ -269,7 +269,6 @@ def show(options: Values) -> int:
         what = "--follow" if options.follow else "a PATH"
         raise UsageError(f"--{filters[0]} cannot be used with {what}")
     with store_to_write(options) if options.follow else store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
         if options.follow:
             return _follow(options, store, log)
@@ -550,7 +549,6 @@ SIGNALS: Final[dict[Literal["asked_again", "explicit_read", "rehydrated"], str]]
 def stats(options: Values) -> int:
     """Print counts of events, blocks and tools, and the recorded usage."""
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
     usage = [event for _, event in log if isinstance(event, UsageRecorded)]
     bill = timeline_bill(usage)

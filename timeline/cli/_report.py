@@ -16,7 +16,6 @@ from timeline.cli._options import (
     STORE,
     UsageError,
     Values,
-    checked_name,
     command,
     existing_store,
     fixed_parts,
@@ -55,7 +54,6 @@ def report(options: Values) -> int:
     """Write the file and print its path."""
     showing = _showing(options)
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
         prompting = showing.prompting(options.id, store, log)
     facts = showing.facts(options.id, prompting)
