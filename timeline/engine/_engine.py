@@ -267,11 +267,9 @@ class Engine:
         with self.traces.span("foldline.compact", {"foldline.trigger": trigger}) as span:
             after = yield from self.compactor.compact(view, context, attempt, trigger)
             if self.traces.are_on:
-                sizes = {
-                    "before": total_tokens(view, context),
-                    "after": total_tokens(after, context),
-                }
-                span.set_attributes({f"foldline.tokens_{when}": n for when, n in sizes.items()})
+                before, now = total_tokens(view, context), total_tokens(after, context)
+                sizes = {"foldline.tokens_before": before, "foldline.tokens_after": now}
+                span.set_attributes(sizes)
         return after
 
     def _report(

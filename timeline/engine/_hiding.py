@@ -96,31 +96,20 @@ class Target:
     """The block as it was appended."""
 
 
-def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
-    """Hide blocks, named by path or id, behind a text, and remove quotations of them.
+def hide(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]:
+    """Hide blocks, named by path or id, behind a text, and remove quotations of them; None: show them again, and restore
+    the quotations of them in the current summary.
 
     Raises:
         UnknownPathError: a key names no block.
     """
     engine.check_open()
-    return (yield from engine.repeated(_settled, engine, keys, replacement or REPLACEMENT))
-
-
-def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
-    """Show hidden blocks again, and restore the quotations of them in the current summary.
-
-    Raises:
-        UnknownPathError: a key names no block.
-    """
-    engine.check_open()
-    return (yield from engine.repeated(_settled, engine, keys, None))
+    return (yield from engine.repeated(_settled, engine, keys, text))
 
 
 def _settled(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]:
-    """Hide the blocks with these keys behind a text (None: show them again), and commit what this changes of quotations.
-
-    Blocks that are newer than the newest compaction are not quoted anywhere, so nothing is read for them.
-    """
+    """Hide or show the blocks. Those that are newer than the newest compaction are not quoted anywhere, so nothing is
+    read for them."""
     targets = yield from targets_of(engine, keys)
     hidden = [
         Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))

@@ -92,7 +92,7 @@ from timeline.engine._compaction import Preparation
 from timeline.engine._drafts import commit_draft, expand, propose, upgrade
 from timeline.engine._engine import Engine, Fit
 from timeline.engine._following import FOLLOW_SECONDS, Following
-from timeline.engine._hiding import hide, restore
+from timeline.engine._hiding import REPLACEMENT, hide
 from timeline.engine._removal import (
     Forgotten,
     Keeping,
@@ -477,7 +477,9 @@ class Operations:
             UnknownPathError: a path or id names no block.
         """
         checked_text(replacement, "hide()", "replacement")
-        return (yield from hide(self.engine, checked_keys(keys, "hide()"), replacement))
+        return (
+            yield from hide(self.engine, checked_keys(keys, "hide()"), replacement or REPLACEMENT)
+        )
 
     def restore(self, *keys: str) -> Flow[int]:
         """Show hidden blocks again.
@@ -486,7 +488,7 @@ class Operations:
             MisuseError: no block is named.
             UnknownPathError: a path or id names no block.
         """
-        return (yield from restore(self.engine, checked_keys(keys, "restore()")))
+        return (yield from hide(self.engine, checked_keys(keys, "restore()"), None))
 
     # Requests and compactions.
 

@@ -57,12 +57,8 @@ def live_app(
         token: Grants access, once as `?token=...` or as a bearer token. None: only requests to a host name
             of this machine are answered.
     """
-    served = _Served(
-        looking=_looking(store),
-        showing=showing or Showing(),
-        watched=store if isinstance(store, EventStore) else None,
-        pause=LOOK_SECONDS[not isinstance(store, EventStore)],
-    )
+    watched = store if isinstance(store, EventStore) else None
+    served = _Served(looking=_looking(store), showing=showing or Showing(), watched=watched)
     return Starlette(
         routes=[
             Route("/", served.index),
@@ -124,8 +120,6 @@ class _Served:
     showing: Showing
     watched: EventStore | None = None
     """The store, if it stays open and may notify of appends; otherwise None."""
-    pause: float
-    """Seconds between two reads without notifications."""
     listing: Listing = attrs.field(factory=Listing)
     looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
 
@@ -171,7 +165,9 @@ class _Served:
             while True:
                 start = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
-                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - start))
+                pause = max(
+                    LOOK_SECONDS[self.watched is None], PAUSE_FACTOR * (time.monotonic() - start)
+                )
                 if now != state:
                     state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()

@@ -60,11 +60,6 @@ class Money:
         source, costs = next((each for each in sources if each[1]), sources[-1])
         return cls(source=source, costs=costs, numbers=[cost.number for cost in costs])
 
-    @property
-    def dollars(self) -> float:
-        """What all of them cost."""
-        return sum(cost.dollars for cost in self.costs)
-
     def by_call(self, times: Sequence[float], pieces: Sequence[PaidBlock]) -> dict[str, list[Any]]:
         """The columns of the calls: `money`, the dollars for cache reads, cache writes, the rest of the prompt and the
         answer; `sent`, the tokens of the prompt; `why`, the reason in words. Each None without usage or a known price."""

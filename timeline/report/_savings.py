@@ -209,15 +209,10 @@ def _is_nothing(amount: float) -> bool:
     return money(abs(amount)) == NOTHING
 
 
-def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:
-    """The usage of each call of a timeline that has a bill, oldest first, from events after a version."""
-    yield from _bills(store.log_bytes(name, after=after))
-
-
 def lately_billed(
     store: EventStore, name: TimelineId, after: int, since: float
 ) -> list[UsageRecorded]:
-    """The newest ones: all that came after a version and a time (seconds since the epoch), and at least one if there
+    """The usage of the newest calls of a timeline that have a bill, oldest first: of all that came after a version and a time (seconds since the epoch), and at least one if there
     are any after that version. Reads no more than needed."""
     usages: list[UsageRecorded] = []
     after, last = max(after, store.kept(name).forgotten), store.head(name)
@@ -241,7 +236,7 @@ def accounts(
     parts, names = dict[str, Savings](), dict[str, set[TimelineId]]()
     seen = set[EventId]()
     for info in store.list():
-        for usage in billed(store, info.id):
+        for usage in _bills(store.log_bytes(info.id)):
             if usage.id in seen:
                 continue
             seen.add(usage.id)
