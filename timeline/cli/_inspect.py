@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import Any, Final, Literal
 
 import attrs
@@ -553,7 +552,7 @@ def stats(options: Values) -> int:
     usage = [event for _, event in log if isinstance(event, UsageRecorded)]
     bill = timeline_bill(usage)
     headline = bill.headline()
-    if (saved := reduce(Savings.plus, usage, Savings())).calls:
+    if (saved := sum(map(Savings.of, usage), Savings())).calls:
         headline += f"; {saved.verdict()}"
     counts: dict[str, Any] = {"timeline": options.id, **_counts(log, usage)}
     if options.json:

@@ -146,7 +146,7 @@ class Collector:
                 self.summaries.append(row | {"call": len(self.calls)})
             case UsageRecorded():
                 self.usage.append(event)
-                self.savings = self.savings.plus(event)
+                self.savings += Savings.of(event)
                 self._charged(event)
             case _:
                 pass

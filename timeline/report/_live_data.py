@@ -23,7 +23,7 @@ from timeline._arguments import System, Tools
 from timeline.billing import timeline_bill
 from timeline.report._collect import Collector, Prompting, changes_what_is_shared, shareable
 from timeline.report._description import beginning, first_prompt
-from timeline.report._savings import Savings, sum_of
+from timeline.report._savings import Savings
 
 PAGE: Final = 2_000
 NO_WINDOW: Final = (
@@ -168,7 +168,7 @@ class LogRow:
                     self._used(event)
                     if event.bill and event.id not in counted:
                         counted.add(event.id)
-                        self.savings = self.savings.plus(event)
+                        self.savings += Savings.of(event)
                 case _:
                     pass
 
@@ -199,7 +199,8 @@ class Listing:
             page = infos[:ROWS_MAX]
             rows = [self._row(store, info) for info in page]
             parts = [self._rows[info.id].savings for info in page]
-            total = sum_of(attrs.evolve(part, timelines=1) for part in parts if part.requests)
+            own = (attrs.evolve(part, timelines=1) for part in parts if part.requests)
+            total = sum(own, Savings())
             words = total.lines() if total.requests else ()
             return {"all": len(infos), "rows": rows, "savings": words}
 

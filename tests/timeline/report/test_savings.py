@@ -16,7 +16,6 @@ from timeline.report._savings import (
     accounts,
     conversation_of,
     lately_billed,
-    sum_of,
 )
 
 NAME = TimelineId("agent-1")
@@ -79,12 +78,11 @@ def test_copies_in_forks_are_counted_once_and_forks_belong_to_their_conversation
 
 
 def test_the_sum_of_savings_has_all_that_each_has() -> None:
-    one = Savings().plus(usage(1)).plus(usage(2, None))
+    one = Savings.of(usage(1)) + Savings.of(usage(2, None))
     two = attrs.evolve(one, passed=3, failed=1)
-    total = sum_of([one, two])
+    total = sum([one, two], Savings())
     assert (total.calls, total.paid, total.unpriced) == (2, 0.5, {"m": 2})
     assert (total.passed, total.failed, total.requests) == (3, 1, 8)
-    assert sum_of([]) == Savings()
 
 
 def test_words_say_saved_or_more_and_nothing_only_if_it_is_nothing() -> None:
