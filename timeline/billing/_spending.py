@@ -210,13 +210,17 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[PaidBlock]:
             born = places.get(number, -1)
             place = born + 1 if born >= 0 else place
         for block in item.blocks:
-            call = block if isinstance(block, ToolCall) else None
-            if call:
-                calls[call.call_id] = call
-            elif isinstance(block, ToolResult):
-                call = calls.get(block.call_id)
+            call = call_of(block, calls)
             writer = born if isinstance(item, Responded) else -1
             yield PaidBlock(part_of(block, call), file_of(call), _size(block), writer, place)
+
+
+def call_of(block: Block, calls: dict[CallId, ToolCall]) -> ToolCall | None:
+    """The tool call that a block is, which is noted in `calls`, or whose result it is."""
+    if isinstance(block, ToolCall):
+        calls[block.call_id] = block
+        return block
+    return calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
 
 def part_of(block: Block, call: ToolCall | None) -> str:

@@ -94,7 +94,7 @@ def _woken() -> Generator[Callable[[], None]]:
     os.set_blocking(writer, False)
     waking = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     # A signal wakes the sleeper only if it has a handler.
-    children = signal.signal(signal.SIGCHLD, lambda *_: None)
+    children = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
 
     def sleep() -> None:
         select.select([reader], [], [])

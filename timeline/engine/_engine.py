@@ -110,7 +110,7 @@ TOUCH_RATIO: Final = 0.1
 NEWS_MAX: Final = 512
 """Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 PAGE = 2000
-"""Number of events that are read from the store at once."""
+"""Number of events in which paths similar to an unknown one are looked for."""
 NEAR_KNOWN = 1000
 """Number of the newest blocks among whose paths similar ones to an unknown path are looked for."""
 PASSES_MAX = 8
@@ -664,7 +664,8 @@ class Engine:
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
-        page = yield from self._page(max(0, first - 1 - NEAR_KNOWN))
+        after = max(0, first - 1 - NEAR_KNOWN)
+        page = yield from blocking(self.store.read, self.id, after=after, limit=PAGE)
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
         shown = (entry.path for entry in (*head, *entries) if entry.original is None)
@@ -677,14 +678,7 @@ class Engine:
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
-        log: list[Recorded] = []
-        oldest = max(after, (yield from self.rest_of_log()).forgotten)
-        while True:
-            start = log[-1][0] if log else oldest
-            page = yield from self._page(start)
-            if not page:
-                return log
-            log += page
+        return (yield from blocking(lambda: [*self.store.log(self.id, after=after)]))
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
         """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
@@ -710,9 +704,6 @@ class Engine:
         return open_view(
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )
-
-    def _page(self, after: int) -> Flow[Sequence[Recorded]]:
-        return (yield from blocking(self.store.read, self.id, after=after, limit=PAGE))
 
 
 def _newest_id(view: View) -> str:

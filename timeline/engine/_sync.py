@@ -122,7 +122,7 @@ class Agreement:
     forks: tuple[str, ...] = ()
     """Names for a fork at this point, always the same for the same history. The last one is for a new fork; the
     others may exist already."""
-    origin: Origin | None = attrs.field(default=None, repr=False)
+    origin: Origin = attrs.field(factory=Origin, repr=False)
     """If they differ: what the timeline knows about the thinking of the history."""
 
 
@@ -143,7 +143,9 @@ def agreeing(
         hides |= yield from _ancestors_hides(engine)
     while True:
         history = attrs.evolve(history, hides=hides)
-        agreement = yield from agree(engine, history, on_divergence, answers, origin)
+        agreement = yield from engine.repeated(
+            _agreed, engine, history, on_divergence, answers, origin
+        )
         if agreement.diverged_at is None:
             return engine, parted, agreement
         if on_divergence == "raise" or is_new:
@@ -154,7 +156,8 @@ def agreeing(
         hides |= (yield from _ancestors_hides(engine)) | own
         engine, is_new = yield from _branch(engine, agreement)
         yield from inherit(engine, hides, exactly=False)
-        answers, origin = None, agreement.origin
+        first = Origin(newest=answers.sent) if answers else origin
+        answers, origin = None, agreement.origin.after(first)
 
 
 def fork(engine: Engine, name: TimelineId, at: int | None = None) -> Flow[Engine]:
@@ -227,7 +230,7 @@ def _is_fresh_copy(view: View) -> bool:
     return isinstance(newest, TimelineForked)
 
 
-def agree(
+def _agreed(
     engine: Engine,
     history: History,
     on_divergence: OnDivergence,
@@ -239,18 +242,6 @@ def agree(
     `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
     has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
     """
-    agreement = yield from engine.repeated(_agreed, engine, history, on_divergence, answers, origin)
-    first = Origin(newest=answers.sent) if answers else origin
-    return attrs.evolve(agreement, origin=agreement.origin and agreement.origin.after(first))
-
-
-def _agreed(
-    engine: Engine,
-    history: History,
-    on_divergence: OnDivergence,
-    answers: Answered | None,
-    origin: Origin | None,
-) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
     if on_divergence == "append":
         diff = additions(history, log, start, engine.view)

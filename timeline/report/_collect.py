@@ -57,6 +57,7 @@ from timeline.billing import (
     Flattener,
     PaidBlock,
     RunningBill,
+    call_of,
     timeline_bill,
     usage_price,
 )
@@ -167,15 +168,8 @@ class Collector:
         self._answering = response
         path = self._naming.path(block, version)
         self._whole.add(version, event)
-        part, file = belonging(block, self._call_of(block))
+        part, file = belonging(block, call_of(block, self._tool_calls))
         self.blocks.append(_ReportRow(version, event.at, block, path, len(self.calls), part, file))
-
-    def _call_of(self, block: Block) -> ToolCall | None:
-        """The tool call that a block is, or whose result it is."""
-        if isinstance(block, ToolCall):
-            self._tool_calls[block.call_id] = block
-            return block
-        return self._tool_calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)

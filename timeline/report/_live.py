@@ -57,8 +57,12 @@ def live_app(
         token: Grants access, once as `?token=...` or as a bearer token. None: only requests to a host name
             of this machine are answered.
     """
-    watched = store if isinstance(store, EventStore) else None
-    served = _Served(looking=_looking(store), showing=showing or Showing(), watched=watched)
+    showing = showing or Showing()
+    if isinstance(store, EventStore):
+        served = _Served(looking=lambda: nullcontext(store), showing=showing, watched=store)
+    else:
+        where = locate_store(store) if isinstance(store, str | PathLike) else store
+        served = _Served(looking=_StoreOpener(where), showing=showing)
     return Starlette(
         routes=[
             Route("/", served.index),
@@ -77,13 +81,7 @@ def live_app(
 
 
 _Looking = Callable[[], AbstractContextManager[EventStore]]
-
-
-def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Looking:
-    """A context manager factory that gives the store for one read."""
-    if isinstance(store, EventStore):
-        return lambda: nullcontext(store)
-    return _StoreOpener(locate_store(store) if isinstance(store, str | PathLike) else store)
+"""Gives the store for one read."""
 
 
 @attrs.define
