@@ -624,10 +624,7 @@ class AsyncRecording(_Recording):
         response = self.response
         if response is not None and self.version is None:
             arriving = self._arriving
-            recorded: Awaitable[int] = self._record(
-                response, arriving.rendered, format=arriving.format
-            )
-            self.version = await recorded
+            self.version = await self._record(response, arriving.rendered, format=arriving.format)
 
 
 # Snapshots.
