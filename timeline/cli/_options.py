@@ -341,7 +341,7 @@ def store_to_write(options: Values, destroying: str = "") -> Generator[EventStor
 
 @contextmanager
 def store_to_read(options: Values) -> Generator[EventStore]:
-    """The same; where it is in use or cannot be written to, a copy of it as it is now, and a line on stderr says so.
+    """As `store_to_write`; where it is in use or read-only, a copy of it as it is now, and a line on stderr says so.
 
     Raises:
         StoreError: it is not there, or cannot be read.

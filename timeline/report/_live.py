@@ -163,9 +163,8 @@ class _Served:
             while True:
                 start = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
-                pause = max(
-                    LOOK_SECONDS[self.watched is None], PAUSE_FACTOR * (time.monotonic() - start)
-                )
+                slow = PAUSE_FACTOR * (time.monotonic() - start)
+                pause = max(LOOK_SECONDS[self.watched is None], slow)
                 if now != state:
                     state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()

@@ -201,8 +201,8 @@ def _is_nothing(amount: float) -> bool:
 def lately_billed(
     store: EventStore, name: TimelineId, after: int, since: float
 ) -> list[UsageRecorded]:
-    """The usage of the newest calls of a timeline that have a bill, oldest first: of all that came after a version and a time (seconds since the epoch), and at least one if there
-    are any after that version. Reads no more than needed."""
+    """The usage of the newest calls of a timeline that have a bill, oldest first: all that came after a version and a time
+    (seconds since the epoch), and at least one if there are any after that version. Reads no more than needed."""
     usages: list[UsageRecorded] = []
     after, last = max(after, store.kept(name).forgotten), store.head(name)
     while last > after and not (usages and usages[0].at < since):
