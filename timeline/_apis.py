@@ -8,7 +8,7 @@ OpenAI's streamed responses are joined here, because the client's own helper rai
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -21,27 +21,6 @@ Options: TypeAlias = Mapping[str, Any]
 
 class ResponseLostError(Exception):
     """A stream ended before the end of the message."""
-
-
-class Telling(Protocol):
-    """A response that arrives piece by piece."""
-
-    def texts(self, client: Any, arguments: Json) -> Iterator[str]:
-        """Its text, piece by piece."""
-        ...
-
-    def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
-        """The same for an async client."""
-        ...
-
-    @property
-    def response(self) -> Any:
-        """The whole response, after its last text.
-
-        Raises:
-            ResponseLostError: the stream broke off.
-        """
-        ...
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +37,8 @@ class Api:
     """The argument for the tokens that an answer may have."""
     config: str = ""
     """The argument that contains everything but the conversation; empty: every option is an argument."""
-    telling: Callable[[], Telling]
+    telling: "Callable[[], _MessageStream | _Events]"
+    """Makes a reader of one response that arrives piece by piece."""
 
     def arguments(self, request: Json, model: str, limit: int, options: Options) -> Json:
         """The keyword arguments of a call; `options` are added to the request."""
@@ -98,7 +78,11 @@ class Api:
 
 @attrs.define
 class _MessageStream:
-    """A stream of Anthropic, whose client assembles the response."""
+    """A stream of Anthropic, whose client assembles the response.
+
+    As the other streams: `texts` is the text, piece by piece (`atexts`: of an async client); then `response` is the whole.
+    It raises a `ResponseLostError` if the stream broke off.
+    """
 
     _message: Any = attrs.field(default=None, init=False)
 

@@ -104,6 +104,8 @@ class AppServer(ABC):
     """Serves an application between `start` and `stop`, or inside a `with` block; a subclass provides the
     application."""
 
+    extra: ClassVar[str]
+    """The extra of foldline that has the packages it needs."""
     hurries: ClassVar[bool] = True
     """Whether it stops in the middle of answers without telling the application."""
     port: int = attrs.field(default=0, kw_only=True)
@@ -116,11 +118,6 @@ class AppServer(ABC):
     @abstractmethod
     def make_app(self) -> Any:
         """The application; this imports modules that are needed only for serving."""
-
-    @property
-    @abstractmethod
-    def extra(self) -> str:
-        """The extra of foldline that has the packages it needs."""
 
     @property
     def url(self) -> str:

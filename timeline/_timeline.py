@@ -536,7 +536,7 @@ def operations_of(
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     observers = tuple(options.get("observers", ()))
-    retention = Retention.of(options.get("retention"), options.get("archive"), store, observers)
+    retention = Retention.of(options.get("retention"), options.get("archive"), store)
     traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
@@ -624,10 +624,7 @@ class AsyncRecording(_Recording):
         response = self.response
         if response is not None and self.version is None:
             arriving = self._arriving
-            recorded: Awaitable[int] = self._record(
-                response, arriving.rendered, format=arriving.format
-            )
-            self.version = await recorded
+            self.version = await self._record(response, arriving.rendered, format=arriving.format)
 
 
 # Snapshots.

@@ -2,6 +2,7 @@
 
 import threading
 from ipaddress import IPv4Address, IPv6Address
+from typing import ClassVar
 
 import attrs
 import pytest
@@ -124,13 +125,9 @@ def test_an_address_is_this_machines_exactly_if_it_is_a_loopback_address(
 class Busy(AppServer):
     """Its answers hold up everything else that it does."""
 
+    extra: ClassVar[str] = "serve"
     asked: threading.Event = attrs.field(factory=threading.Event)
     free: threading.Event = attrs.field(factory=threading.Event)
-
-    @property
-    def extra(self) -> str:
-        """See `AppServer`."""
-        return "serve"
 
     def make_app(self) -> Starlette:
         """See `AppServer`."""

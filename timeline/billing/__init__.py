@@ -29,6 +29,7 @@ from timeline.billing._spending import PaidBlock as PaidBlock
 from timeline.billing._spending import PaidCall as PaidCall
 from timeline.billing._spending import Spending as Spending
 from timeline.billing._spending import call_costs as call_costs
+from timeline.billing._spending import call_of as call_of
 from timeline.billing._spending import file_of as file_of
 from timeline.billing._spending import part_of as part_of
 from timeline.billing._spending import piece_costs as piece_costs

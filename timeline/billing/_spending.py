@@ -53,7 +53,11 @@ TOOL: Final = "tool "
 class CallCost(NamedTuple):
     """What a call cost, in dollars."""
 
+    number: int
+    """Its number among all calls, from 0."""
     usage: UsageRecorded
+    model: Model
+    """The model whose prices apply."""
     read: float
     """For what was read from the cache."""
     written: float
@@ -70,10 +74,16 @@ class CallCost(NamedTuple):
         return self.read + self.written + self.output
 
 
-def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
-    """The cost of each call of a conversation, in order, with the model whose prices apply."""
+def call_costs(usages: Iterable[UsageRecorded | None], own: Model | None = None) -> list[CallCost]:
+    """The cost of each call of a conversation that has tokens and a known price, in order; `own`: the model of calls
+    that do not name theirs."""
     costs, before = list[CallCost](), 0
-    for usage, model in calls:
+    for number, usage in enumerate(usages):
+        if usage is None or not usage.input + usage.output:
+            continue
+        model = priced_model(usage.model) if usage.model else own
+        if model is None:
+            continue
         rates = provider_of(model).rates(model, usage.input)
         read, output = usage.cache_read * rates.read / 1e6, usage.output * rates.output / 1e6
         written = usage_price(usage, model) - read - output
@@ -84,7 +94,9 @@ def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
         price = rates.read / 1e6
         costs.append(
             CallCost(
+                number=number,
                 usage=usage,
+                model=model,
                 read=read,
                 written=written,
                 output=output,
@@ -166,24 +178,19 @@ def spending_of(
     is_wanted = [wanted(each.at, each.usage) for each in session.calls]
     others = [(at, usage) for at, usage in others if wanted(at, usage)]
     usages = [each.usage for each, is_one in zip(session.calls, is_wanted, strict=True) if is_one]
-    priced = [
-        (number, each.at, each.usage, model)
-        for number, each in enumerate(session.calls)
-        if each.usage and _tokens(each.usage) and (model := priced_model(each.usage.model))
-    ]
-    full = call_costs((usage, model) for *_, usage, model in priced)
-    counted = [is_wanted[number] for number, *_ in priced]
-    pieces = list(_pieces(session, {number: place for place, (number, *_) in enumerate(priced)}))
+    full = call_costs(each.usage for each in session.calls)
+    counted = [is_wanted[cost.number] for cost in full]
+    pieces = list(_pieces(session, {cost.number: place for place, cost in enumerate(full)}))
     parts, files = _attributed(full, counted, pieces)
-    why = reasons(full, [at for _, at, *_ in priced], pieces)
+    times = [each.at for each in session.calls]
+    why = reasons(full, times, pieces)
     calls = [
-        PaidCall(number=number + 1, at=at, cost=cost, why=reason)
-        for (number, at, *_), cost, reason, is_one in zip(priced, full, why, counted, strict=True)
+        PaidCall(number=cost.number + 1, at=times[cost.number], cost=cost, why=reason)
+        for cost, reason, is_one in zip(full, why, counted, strict=True)
         if is_one
     ]
     for at, usage in others:
-        if _tokens(usage) and (model := priced_model(usage.model)):
-            [cost] = call_costs([(usage, model)])
+        for cost in call_costs([usage]):
             calls.append(PaidCall(number=0, at=at, cost=cost, why=HELPERS))
             parts[HELPERS] = parts.get(HELPERS, 0.0) + cost.dollars
     return Spending(
@@ -203,13 +210,17 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[PaidBlock]:
             born = places.get(number, -1)
             place = born + 1 if born >= 0 else place
         for block in item.blocks:
-            call = block if isinstance(block, ToolCall) else None
-            if call:
-                calls[call.call_id] = call
-            elif isinstance(block, ToolResult):
-                call = calls.get(block.call_id)
+            call = call_of(block, calls)
             writer = born if isinstance(item, Responded) else -1
             yield PaidBlock(part_of(block, call), file_of(call), _size(block), writer, place)
+
+
+def call_of(block: Block, calls: dict[CallId, ToolCall]) -> ToolCall | None:
+    """The tool call that a block is, which is noted in `calls`, or whose result it is."""
+    if isinstance(block, ToolCall):
+        calls[block.call_id] = block
+        return block
+    return calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
 
 def part_of(block: Block, call: ToolCall | None) -> str:
@@ -271,9 +282,7 @@ def piece_costs(
     inputs = [cost.usage.input for cost in costs]
     cuts = [n for n in range(1, len(inputs)) if _is_cut(inputs[n], inputs[n - 1])]
     paid = [
-        cost
-        if is_one
-        else CallCost(cost.usage, read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
+        cost if is_one else cost._replace(read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
         for cost, is_one in zip(costs, counted or [True] * len(costs), strict=True)
     ]
     carried, estimates = CarryingCost(paid), list[float]()
@@ -293,7 +302,7 @@ def piece_costs(
 def reasons(
     costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[PaidBlock]
 ) -> Iterable[str]:
-    """In words, what made each call as dear as it was."""
+    """In words, what made each call as dear as it was; `times`: of all calls."""
     largest = dict[int, PaidBlock]()
     for piece in pieces:
         if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
@@ -310,16 +319,13 @@ def reasons(
         elif _is_cut(usage.input, before):
             yield f"the first after the agent cut its prompt to {usage.input:,} tokens"
         elif lost > (1 - COLD_SHARE) * before > 0 and lost > new:
-            yield f"lost the cache of {lost:,} tokens, {_pause(times[place] - times[place - 1])} after the last call"
+            pause = _pause(times[cost.number] - times[costs[place - 1].number])
+            yield f"lost the cache of {lost:,} tokens, {pause} after the last call"
         elif most and place:
             about = f"{most.part.removeprefix(TOOL)} {most.file}".strip()
             yield f"{new:,} new tokens, most of them of {about}"
         else:
             yield f"{new:,} new tokens"
-
-
-def _tokens(usage: UsageRecorded) -> int:
-    return usage.input + usage.output
 
 
 def _is_cut(tokens: int, before: int) -> bool:

@@ -93,11 +93,8 @@ def _woken() -> Generator[Callable[[], None]]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     waking = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-    def ignore(*_: object) -> None:
-        """Do nothing; a signal wakes the sleeper only if it has a handler."""
-
-    children = signal.signal(signal.SIGCHLD, ignore)
+    # A signal wakes the sleeper only if it has a handler.
+    children = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
 
     def sleep() -> None:
         select.select([reader], [], [])

@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import Any, Final, Literal
 
 import attrs
@@ -269,7 +268,6 @@ def show(options: Values) -> int:
         what = "--follow" if options.follow else "a PATH"
         raise UsageError(f"--{filters[0]} cannot be used with {what}")
     with store_to_write(options) if options.follow else store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
         if options.follow:
             return _follow(options, store, log)
@@ -550,12 +548,11 @@ SIGNALS: Final[dict[Literal["asked_again", "explicit_read", "rehydrated"], str]]
 def stats(options: Values) -> int:
     """Print counts of events, blocks and tools, and the recorded usage."""
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
     usage = [event for _, event in log if isinstance(event, UsageRecorded)]
     bill = timeline_bill(usage)
     headline = bill.headline()
-    if (saved := reduce(Savings.plus, usage, Savings())).calls:
+    if (saved := sum(map(Savings.of, usage), Savings())).calls:
         headline += f"; {saved.verdict()}"
     counts: dict[str, Any] = {"timeline": options.id, **_counts(log, usage)}
     if options.json:

@@ -328,19 +328,20 @@ def existing_store(options: Values) -> StoreLocation:
 
 
 @contextmanager
-def store_to_write(options: Values) -> Generator[EventStore]:
-    """The store, which must be there already.
+def store_to_write(options: Values, destroying: str = "") -> Generator[EventStore]:
+    """The store, which must be there already; `options.id`, if there is one, is then a whole name: see `checked_name`.
 
     Raises:
         StoreError: it is not.
     """
     with closing(existing_store(options).open()) as store:
+        _complete_id(store, options, destroying)
         yield store
 
 
 @contextmanager
 def store_to_read(options: Values) -> Generator[EventStore]:
-    """The store; where it is in use or cannot be written to, a copy of it as it is now, and a line on stderr says so.
+    """As `store_to_write`; where it is in use or read-only, a copy of it as it is now, and a line on stderr says so.
 
     Raises:
         StoreError: it is not there, or cannot be read.
@@ -349,7 +350,13 @@ def store_to_read(options: Values) -> Generator[EventStore]:
     with look(place) as (store, is_copy):
         if is_copy:
             tell_copy(place)
+        _complete_id(store, options)
         yield store
+
+
+def _complete_id(store: EventStore, options: Values, destroying: str = "") -> None:
+    if hasattr(options, "id"):
+        options.id = checked_name(store, options.id, destroying=destroying)
 
 
 def tell_copy(place: StoreLocation) -> None:

@@ -3,7 +3,7 @@
 import re
 import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -16,7 +16,6 @@ from timeline.cli._options import (
     STORE,
     UsageError,
     Values,
-    checked_name,
     command,
     existing_store,
     fixed_parts,
@@ -55,7 +54,6 @@ def report(options: Values) -> int:
     """Write the file and print its path."""
     showing = _showing(options)
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
         prompting = showing.prompting(options.id, store, log)
     facts = showing.facts(options.id, prompting)
@@ -103,9 +101,7 @@ def serve(options: Values) -> int:
 
     @attrs.define
     class LiveServer(AppServer):
-        @property
-        def extra(self) -> str:
-            return "serve"
+        extra: ClassVar[str] = "serve"
 
         def make_app(self) -> Any:
             from timeline.report import live_app  # needs the extra

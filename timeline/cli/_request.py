@@ -27,7 +27,6 @@ from timeline.cli._options import (
     STORE,
     THINKING,
     Values,
-    checked_name,
     command,
     fixed_parts,
     option,
@@ -46,7 +45,6 @@ def account(options: Values) -> int:
     """Print the account as a table; nothing is committed to the log."""
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         last, about = store.head(options.id), description_of(store, options.id)
         with _timeline(options, store, about) as timeline:
             parts = timeline.render_at(last, system=system, tools=tools).account
@@ -111,7 +109,6 @@ def _tell(text: str, stream: TextIO) -> None:
 def propose(options: Values) -> int:
     """Print a row for each proposal and the total effect; or the draft as JSON."""
     with store_to_write(options) if options.commit else store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         about = description_of(store, options.id)
         with _timeline(options, store, about) as timeline:
             if options.commit:
@@ -194,7 +191,6 @@ def render(options: Values) -> int:
     """Print only the request, as JSON; indented unless `--json` is given."""
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         last, about = store.head(options.id), description_of(store, options.id)
         settings: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         model = options.model or about.model

@@ -63,7 +63,7 @@ _UNSEEN: Final = re.compile(
     "\ud800-\udfff"  # surrogates
     "]+"
 )
-_SHORT: Final = (("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
+_SHORT: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _ERRORS: Final = "foldline.spelled"
 
 
@@ -74,10 +74,7 @@ def visible(text: str) -> str:
 
 def line(text: str) -> str:
     """A name or a message on one line; one that would look empty is escaped."""
-    shown = text
-    for sign, spelled in _SHORT:
-        shown = shown.replace(sign, spelled)
-    shown = visible(shown)
+    shown = visible(text.translate(_SHORT))
     if text and not shown.strip("\u200c\u200d").strip():
         return "".join(map(_spelling, text))
     return shown

@@ -180,7 +180,6 @@ def _events(session: Session) -> Iterator[Event]:
 def export(options: Values) -> int:
     """Write a header, then every event as it is stored."""
     with store_to_read(options) as store:
-        options.id = checked_name(store, options.id)
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
         stored = [*store.log_bytes(TimelineId(options.id))] if shown is events else ()
@@ -228,7 +227,6 @@ def copy(options: Values) -> int:
 def fork(options: Values) -> int:
     """Create the copy and print its name."""
     with store_to_write(options) as store:
-        options.id = checked_name(store, options.id)
         last = store.head(options.id)
         if store.head(TimelineId(options.new)):
             raise MisuseError(f"the store already has a timeline {options.new!r}")
@@ -263,13 +261,14 @@ def retain(options: Values) -> int:
     if not options.forget and options.archive is None:
         raise click.UsageError("give --archive FOLDER or --forget")
     keeping: Literal["archive", "forget"] = "forget" if options.forget else "archive"
-    with store_to_write(options) as store:
-        destroying = "retain --forget" if options.forget else ""
-        options.id = checked_name(store, options.id, destroying=destroying)
-        with Timeline.open(options.id, store=store) as timeline:
-            removed = timeline.retain(keeping, archive=options.archive)
-            left = store.erase() if options.erase else ()
-            first = store.kept(timeline.id).first
+    destroying = "retain --forget" if options.forget else ""
+    with (
+        store_to_write(options, destroying) as store,
+        Timeline.open(options.id, store=store) as timeline,
+    ):
+        removed = timeline.retain(keeping, archive=options.archive)
+        left = store.erase() if options.erase else ()
+        first = store.kept(timeline.id).first
     facts = {
         "timeline": options.id,
         "retention": keeping,
@@ -304,8 +303,7 @@ def forget(options: Values) -> int:
     if options.path is not None and options.artifact is not None:
         raise click.UsageError("--artifact and PATH cannot be used together: give one of them")
     where = {} if options.artifacts is None else {"artifacts": options.artifacts}
-    with store_to_write(options) as store:
-        checked_name(store, options.id, destroying="forget")
+    with store_to_write(options, destroying="forget") as store:
         if options.path is None and options.artifact is None and not options.yes:
             if not sys.stdin.isatty():
                 raise UsageError(

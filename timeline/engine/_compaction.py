@@ -93,8 +93,7 @@ class Compactor:
     hooks."""
 
     summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
-    artifact_service: ArtifactService | None = None
-    """Access to the artifact store; without it nothing is externalized or shared."""
+    artifact_service: ArtifactService
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: SummarizerWait = attrs.field(factory=SummarizerWait)
     traces: Traces = attrs.field(factory=Traces)
@@ -196,7 +195,7 @@ class Compactor:
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
         facts = render.ExternalFacts(cuts=cuts, on_refused=_refused)
-        if self.artifact_service is None or self.artifact_service.probe is None:
+        if self.artifact_service.probe is None:
             return facts
         current = yield from self.artifact_service.current(view, context)
         return attrs.evolve(facts, current=current)
@@ -205,8 +204,7 @@ class Compactor:
         """Store what a draft externalizes; return whether all of it is in the artifact store."""
         if "externalize" not in trial.draft.rungs:
             return True
-        service = self.artifact_service
-        return (yield from service.move(view, trial.draft)) if service else False
+        return (yield from self.artifact_service.move(view, trial.draft))
 
     # Hooks.
 
@@ -399,7 +397,7 @@ class Compactor:
 
     def _shared_key(self, request: SummaryRequest) -> str:
         service, model = self.artifact_service, self._model(request.context)
-        if not model or service is None or service.opener is None:
+        if not model or service.opener is None:
             return ""
         return render.shared_key(
             request.range, request.view, request.context, model, service.reading_as
@@ -408,7 +406,7 @@ class Compactor:
     def _shared_event(self, key: str, engine: Engine) -> SummaryPrepared | None:
         service = self.artifact_service
         try:
-            if service is None or (store := service.store) is None:
+            if (store := service.store) is None:
                 return None
             about = store.describe(artifact_id(key.encode()), service.reader)
             version = version_in(about.path)
@@ -429,7 +427,7 @@ class Compactor:
     def _enter(self, key: str, version: int, event: SummaryPrepared, engine: Engine) -> None:
         service = self.artifact_service
         try:
-            if service and (store := service.store):
+            if store := service.store:
                 facts = {"timeline": engine.id, "mime": KEY_TYPE}
                 store.put(key.encode(), service.description(label_of(version), event.key, **facts))
         except Exception:  # the summary is used here, shared or not

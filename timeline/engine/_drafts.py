@@ -28,7 +28,9 @@ from blocks import (
 )
 from render import LADDER, Context, Entry, View, decide, total_tokens
 from timeline._flow_drivers import Flow
+from timeline.engine._compaction import is_worth_it
 from timeline.engine._engine import Attempt, Engine
+from timeline.engine._hiding import hiding
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
     yield from engine.flush()
     facts = yield from engine.compactor.facts(engine.view, context, "forced")
     trial = render.draft_compaction(engine.view, context, "forced", facts)
-    if trial is None or not render.gains_enough(trial.draft, trial.draft.tokens_after, context):
+    if trial is None or not is_worth_it(trial, context):
         tokens = total_tokens(engine.view, context)
         return render.CompactionDraft(
             timeline=engine.id,
@@ -80,7 +82,7 @@ def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Fl
 
 
 def _carry_out(engine: Engine, trial: CompactionTrial, context: Context) -> Flow[int]:
-    attempt = Attempt(engine=engine, is_nested=engine.away > 0)
+    attempt = Attempt(engine=engine)
     view = yield from engine.compactor.carry_out(engine.view, trial, context, attempt)
     decisions = tuple(_named(trial.draft, view.decisions))
     version = yield from engine.settle(attrs.evolve(view, decisions=decisions))
@@ -146,21 +148,17 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
         blocks = tuple(e.block.id for e in before.entries if e.block.id in restored)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
     for reason, entries in groupby(then, key=_reason):
-        yield BlocksHidden(
-            id=EventId(""),
-            at=now,
-            hidden=tuple(
-                Hidden(
-                    block=e.block.id,
-                    replacement=e.replacement or "",
-                    artifact=e.artifact or view.state.withheld.get(e.block.id, e.artifact),
-                    head=e.ends[0],
-                    tail=e.ends[1],
-                )
-                for e in entries
-            ),
-            reason=reason,
-        )
+        again = [
+            Hidden(
+                block=e.block.id,
+                replacement=e.replacement or "",
+                artifact=e.artifact or view.state.withheld.get(e.block.id, e.artifact),
+                head=e.ends[0],
+                tail=e.ends[1],
+            )
+            for e in entries
+        ]
+        yield hiding(now, again, reason)
     for version, event in batch:
         if isinstance(event, RangeCompacted):
             yield RangeExpanded(id=EventId(""), at=now, compaction=version)
@@ -219,7 +217,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if target is None:
         return False
     request = SummaryRequest(range=target.range, view=before, context=target.context)
-    attempt = Attempt(engine=engine, is_nested=engine.away > 0)
+    attempt = Attempt(engine=engine)
     summary, paid = yield from engine.repeated(_rewritten, engine, request, summarizer, attempt)
     if summary is None:
         return False

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 from zlib import crc32
 
@@ -42,6 +42,7 @@ from blocks import (
     LogRewoundError,
     LogWindow,
     MisuseError,
+    RangeCompacted,
     RangeExpanded,
     RangeSummary,
     Recorded,
@@ -60,6 +61,7 @@ from blocks import (
     path_of,
     sealed,
     version_in,
+    window_of,
     withheld_after,
 )
 from persistence import EventStore, Rest
@@ -70,7 +72,7 @@ from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
-from timeline.engine._removal import Retention, window_until
+from timeline.engine._removal import Retention
 from timeline.observe._hooks import Edit
 from timeline.observe._traces import SafeSpan, Traces, compacted_attributes
 
@@ -108,7 +110,7 @@ TOUCH_RATIO: Final = 0.1
 NEWS_MAX: Final = 512
 """Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 PAGE = 2000
-"""Number of events that are read from the store at once."""
+"""Number of events in which paths similar to an unknown one are looked for."""
 NEAR_KNOWN = 1000
 """Number of the newest blocks among whose paths similar ones to an unknown path are looked for."""
 PASSES_MAX = 8
@@ -121,6 +123,12 @@ CONFLICTS_MAX: Final = 300
 REST_SECONDS: Final = 0.001
 """Longest wait in seconds after the first conflict, about the duration of a commit; it doubles with each conflict."""
 REST_SECONDS_MAX: Final = 0.1
+_STEP_FIELDS: Final = (
+    *("tokens_before", "tokens_after", "tokens_freed"),
+    *("blocks", "first", "last", "detail"),
+)
+"""The fields of a step that become attributes in a trace."""
+_LAST_STEPS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
 def rest_after(name: str, conflicts: int) -> float:
@@ -144,7 +152,7 @@ class Engine:
     sealing: Sealing
     clock: Callable[[], float]
     artifact_service: ArtifactService
-    compactor: Compactor = attrs.field(factory=Compactor)
+    compactor: Compactor
     retention: Retention | None = None
     """What to do with events that the window no longer needs; None: they are kept."""
     traces: Traces = attrs.field(factory=Traces)
@@ -170,8 +178,7 @@ class Engine:
         if not self.observers and self.traces.tracer is None:
             return (yield from self._rendered(context, None, force=force))
         with self.traces.span("foldline.render", self.traces.about) as span:
-            report = _Report(self.id, context, self.observers, span)
-            rendered = yield from self._rendered(context, report, force=force)
+            rendered = yield from self._rendered(context, span, force=force)
             totals = {
                 "foldline.tokens": rendered.tokens,
                 "foldline.limit": rendered.account.limit,
@@ -182,13 +189,13 @@ class Engine:
             span.set_attributes(totals | compacted_attributes(self.view))
         return rendered
 
-    def _rendered(self, context: Context, report: _Report | None, *, force: bool) -> Flow[Rendered]:
+    def _rendered(self, context: Context, span: SafeSpan | None, *, force: bool) -> Flow[Rendered]:
         """Decide, commit the decisions, and return the request.
 
         If hooks or observers append events meanwhile, everything is decided again, so that the request contains them.
         """
         self.check_open()
-        attempt, forced, passes = Attempt(engine=self, is_nested=self.away > 0), force, 0
+        attempt, forced, passes = Attempt(engine=self), force, 0
         decisions: tuple[Event, ...] = ()
         while True:
             if passes:
@@ -201,9 +208,9 @@ class Engine:
                 yield from self.compactor.report(
                     rendered.decisions, made.tokens, rendered.tokens, attempt
                 )
-            if report is not None and not attempt.is_nested:
+            if span is not None and not attempt.is_nested:
                 with attempt.away():
-                    yield from report.steps(made.before, rendered)
+                    yield from self._report(span, made, context, is_repeated=passes > 1)
             if self.view.version == version or passes == PASSES_MAX:
                 break
         yield from self.hand_out(render.handed_out(rendered, context))
@@ -233,8 +240,7 @@ class Engine:
         # Pending events get their version only at the next commit, so they are not counted here.
         if (rendered.shown, rendered.decisions) != (self.version, decisions):
             rendered = attrs.evolve(rendered, shown=self.version, decisions=decisions)
-        first = attempt.made or made
-        return Made(before=first.before, tokens=first.tokens, rendered=rendered)
+        return attrs.evolve(attempt.made or made, rendered=rendered)
 
     def _driven(
         self,
@@ -261,12 +267,25 @@ class Engine:
         with self.traces.span("foldline.compact", {"foldline.trigger": trigger}) as span:
             after = yield from self.compactor.compact(view, context, attempt, trigger)
             if self.traces.are_on:
-                sizes = {
-                    "before": total_tokens(view, context),
-                    "after": total_tokens(after, context),
-                }
-                span.set_attributes({f"foldline.tokens_{when}": n for when, n in sizes.items()})
+                before, now = total_tokens(view, context), total_tokens(after, context)
+                sizes = {"foldline.tokens_before": before, "foldline.tokens_after": now}
+                span.set_attributes(sizes)
         return after
+
+    def _report(
+        self, span: SafeSpan, made: Made, context: Context, *, is_repeated: bool
+    ) -> Flow[None]:
+        """Report the steps of a render to observers and the tracer, once its decisions are committed. Its result is
+        reported once, however often it is repeated."""
+        from timeline.observe._steps import steps_of  # here, because only an observer needs it
+
+        for step in steps_of(self.id, made.before, made.rendered, context):
+            if is_repeated and step.kind in _LAST_STEPS:
+                continue
+            fields = {f"foldline.{name}": getattr(step, name) for name in _STEP_FIELDS}
+            span.add_event(f"foldline.{step.kind}", fields)
+            for observer in self.observers:
+                yield CallHook(observer, step)
 
     def hand_out(self, event: RequestRendered) -> Flow[None]:
         """Commit the fact that a request is handed out, so that a process that is killed now is remembered to have
@@ -284,17 +303,13 @@ class Engine:
         self,
         blocks: Sequence[Block],
         *facts: Event,
-        at: float | None = None,
-        fit: Fit = as_they_are,
+        fit: Fit,
         answers: Answered | None = None,
     ) -> Flow[int]:
-        """Append blocks and further facts in one commit; `answers` is the request that the blocks answer."""
-        events = self.appended(blocks, *facts, at=at, answers=answers)
-        return (yield from self.append_events(events, fit))
-
-    def append_events(self, events: Sequence[Event], fit: Fit = as_they_are) -> Flow[int]:
-        """Append events in one commit, with the content of confidential results in artifacts; return the new version."""
-        return (yield from self._with_sealed(events, self.commit, fit))
+        """Append blocks and further facts in one commit, with the content of confidential results in artifacts; return
+        the new version. `answers` is the request that the blocks answer."""
+        events = self.appended(blocks, *facts, answers=answers)
+        return (yield from self._with_sealed(events, partial(self.commit, fit=fit)))
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
         """Append events directly after the view, with the content of confidential results in artifacts; return the
@@ -306,20 +321,16 @@ class Engine:
         return (yield from self._with_sealed(events, self.append_here))
 
     def _with_sealed(
-        self,
-        events: Sequence[Event],
-        write: Callable[Concatenate[Sequence[Event], _P], Flow[int]],
-        *args: _P.args,
-        **named: _P.kwargs,
+        self, events: Sequence[Event], write: Callable[[Sequence[Event]], Flow[int]]
     ) -> Flow[int]:
         """Write events after the content of confidential results among them has been put into artifacts."""
         if not any(
             isinstance(e, BlockAppended) and isinstance(e.block, ToolResult) for e in events
         ):
-            return (yield from write(events, *args, **named))
+            return (yield from write(events))
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
-            return (yield from write(sealed, *args, **named))
+            return (yield from write(sealed))
         except (MisuseError, DataError, VersionConflictError):  # nothing was written
             yield from self.sealing.put_back(sealed)
             raise
@@ -425,7 +436,7 @@ class Engine:
             raise
         version = self._is_durable(view.settled())
         if self.retention:
-            yield from self.retention.after(self.store, self.id, decided)
+            yield from self.retention.after(self, decided)
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
@@ -438,7 +449,7 @@ class Engine:
         yield from self.catch_up()
         is_done = yield from self.repeated(self._settled_behind, stamped, version)
         if is_done and self.retention:
-            yield from self.retention.after(self.store, self.id, stamped)
+            yield from self.retention.after(self, stamped)
         return is_done
 
     def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
@@ -653,7 +664,8 @@ class Engine:
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
-        page = yield from self._page(max(0, first - 1 - NEAR_KNOWN))
+        after = max(0, first - 1 - NEAR_KNOWN)
+        page = yield from blocking(self.store.read, self.id, after=after, limit=PAGE)
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
         shown = (entry.path for entry in (*head, *entries) if entry.original is None)
@@ -666,14 +678,7 @@ class Engine:
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
-        log: list[Recorded] = []
-        oldest = max(after, (yield from self.rest_of_log()).forgotten)
-        while True:
-            start = log[-1][0] if log else oldest
-            page = yield from self._page(start)
-            if not page:
-                return log
-            log += page
+        return (yield from blocking(lambda: [*self.store.log(self.id, after=after)]))
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
         """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
@@ -692,14 +697,13 @@ class Engine:
         Raises:
             ForgottenError: as `view_until`.
         """
-        rest = yield from self.rest_of_log()
-        window = window_until(log, last, rest, self.id, what)
+        window = window_of([recorded for recorded in log if recorded[0] <= last])
+        compaction = window.compaction[1] if window.compaction else None
+        first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
+        (yield from self.rest_of_log()).refuse_forgotten(self.id, first, what)
         return open_view(
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )
-
-    def _page(self, after: int) -> Flow[Sequence[Recorded]]:
-        return (yield from blocking(self.store.read, self.id, after=after, limit=PAGE))
 
 
 def _newest_id(view: View) -> str:
@@ -748,12 +752,12 @@ class Attempt:
     """By source hash: the cut, the blocks that were hidden on request at that time, and the summary."""
     _latest: View | None = attrs.field(default=None, init=False, repr=False)
     """The view after the last commit of `keep`."""
-    is_nested: bool = False
+    is_nested: bool = attrs.field(init=False)
     """Whether another flow of this timeline is waiting for foreign code, which may have started this attempt.
     Foreign code is then not called again, because the calls could recurse without end."""
 
     def __attrs_post_init__(self) -> None:
-        self._compacted = self.engine.view.compacted
+        self._compacted, self.is_nested = self.engine.view.compacted, self.engine.away > 0
 
     @contextmanager
     def away(self) -> Generator[None]:
@@ -833,41 +837,6 @@ class Attempt:
     def cuts(self) -> tuple[int, ...]:
         """The cuts of the ranges that were summarised."""
         return tuple(cut for cut, _, _ in self._summaries.values())
-
-
-# Reports to observers and tracers.
-
-_STEP_FIELDS: Final = (
-    *("tokens_before", "tokens_after", "tokens_freed"),
-    *("blocks", "first", "last", "detail"),
-)
-"""The fields of a step that become attributes in a trace."""
-_LAST_STEPS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
-
-
-@attrs.define
-class _Report:
-    """Reports one render, once its decisions are committed. Its result is reported once, however often it is
-    repeated."""
-
-    _timeline: TimelineId
-    _context: Context
-    _observers: tuple[Observer, ...]
-    _span: SafeSpan
-    _is_repeated: bool = attrs.field(default=False, init=False)
-
-    def steps(self, before: View, rendered: Rendered) -> Flow[None]:
-        """Report the steps from this view to this request."""
-        from timeline.observe._steps import steps_of  # here, because only an observer needs it
-
-        is_repeated, self._is_repeated = self._is_repeated, True
-        for step in steps_of(self._timeline, before, rendered, self._context):
-            if is_repeated and step.kind in _LAST_STEPS:
-                continue
-            fields = {f"foldline.{name}": getattr(step, name) for name in _STEP_FIELDS}
-            self._span.add_event(f"foldline.{step.kind}", fields)
-            for observer in self._observers:
-                yield CallHook(observer, step)
 
 
 # Ids.

@@ -96,57 +96,33 @@ class Target:
     """The block as it was appended."""
 
 
-def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
-    """Hide blocks, named by path or id, behind a text, and remove quotations of them.
+def hide(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]:
+    """Hide blocks, named by path or id, behind a text, and remove quotations of them; None: show them again, and restore
+    the quotations of them in the current summary.
 
     Raises:
         UnknownPathError: a key names no block.
-    """
-    text = replacement or REPLACEMENT
-
-    def hidden(targets: Sequence[Target]) -> View:
-        hides = [
-            Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))
-            for each in targets
-        ]
-        return changed(engine.view, hides, (), engine.clock())
-
-    return (yield from _settled(engine, keys, hidden))
-
-
-def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
-    """Show hidden blocks again, and restore the quotations of them in the current summary.
-
-    Raises:
-        UnknownPathError: a key names no block.
-    """
-
-    def restored(targets: Sequence[Target]) -> View:
-        return changed(engine.view, (), tuple(each.block.id for each in targets), engine.clock())
-
-    return (yield from _settled(engine, keys, restored))
-
-
-def _settled(
-    engine: Engine, keys: Sequence[str], change: Callable[[Sequence[Target]], View]
-) -> Flow[int]:
-    """Commit the decisions of `change` for the blocks with these keys, and those about quotations of them; decide again
-    if another writer was faster.
-
-    Blocks that are newer than the newest compaction are not quoted anywhere, so nothing is read for them.
     """
     engine.check_open()
+    return (yield from engine.repeated(_settled, engine, keys, text))
 
-    def settled() -> Flow[int]:
-        targets = yield from targets_of(engine, keys)
-        before, after = engine.view, change(targets)
-        is_quoted = any(target.version < after.compacted for target in targets)
-        if is_quoted and after.state.withheld != before.state.withheld:
-            log = yield from engine.events()
-            after = without_quotes(after, log, engine.clock())
-        return (yield from engine.settle(after))
 
-    return (yield from engine.repeated(settled))
+def _settled(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]:
+    """Hide or show the blocks. Those that are newer than the newest compaction are not quoted anywhere, so nothing is
+    read for them."""
+    targets = yield from targets_of(engine, keys)
+    hidden = [
+        Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))
+        for each in targets
+        if text is not None
+    ]
+    restored = [each.block.id for each in targets] if text is None else []
+    before, after = engine.view, changed(engine.view, hidden, restored, engine.clock())
+    is_quoted = any(target.version < after.compacted for target in targets)
+    if is_quoted and after.state.withheld != before.state.withheld:
+        log = yield from engine.events()
+        after = without_quotes(after, log, engine.clock())
+    return (yield from engine.settle(after))
 
 
 def inherit(engine: Engine, hides: Hides, *, exactly: bool) -> Flow[None]:
@@ -291,15 +267,15 @@ def changed(view: View, hidden: Sequence[Hidden], restored: Collection[BlockId],
     """The view after decisions that hide some blocks on request and show others again."""
     events: list[Event] = []
     if hidden:
-        events.append(_hides(at, hidden, "requested"))
+        events.append(hiding(at, hidden, "requested"))
         # A dropped span is shown as one line at its first block; that line stays.
         entries = (view.find(item.block) for item in hidden)
         dropped = [_as_shown(e, e) for e in entries if e and e.hidden_as == "dropped"]
-        events += [_hides(at, dropped, "dropped", redacted=True)] if dropped else []
+        events += [hiding(at, dropped, "dropped", redacted=True)] if dropped else []
     if restored:
         events.append(BlocksRestored(id=EventId(""), at=at, blocks=tuple(restored)))
         lines = [*_next_lines(view, frozenset(restored))]
-        events += [_hides(at, lines, "dropped", redacted=True)] if lines else []
+        events += [hiding(at, lines, "dropped", redacted=True)] if lines else []
     return reduce(decide, events, view)
 
 
@@ -332,7 +308,7 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
         masked = [(e, _masked(e, redaction)) for e in entries]
         differing = [_as_shown(entry, left) for entry, left in masked if left is not entry]
-        events += [_hides(at, differing, reason, redacted=True)] if reason and differing else []
+        events += [hiding(at, differing, reason, redacted=True)] if reason and differing else []
     return reduce(decide, events, view)
 
 
@@ -358,9 +334,10 @@ def _written(compaction: Compaction, log: Sequence[Recorded]) -> RangeSummary:
     return summary
 
 
-def _hides(
+def hiding(
     at: float, hidden: Sequence[Hidden], reason: HideReason, *, redacted: bool = False
 ) -> BlocksHidden:
+    """The decision to hide these blocks."""
     return BlocksHidden(
         id=EventId(""), at=at, hidden=tuple(hidden), reason=reason, redacted=redacted
     )

@@ -92,7 +92,7 @@ from timeline.engine._compaction import Preparation
 from timeline.engine._drafts import commit_draft, expand, propose, upgrade
 from timeline.engine._engine import Engine, Fit
 from timeline.engine._following import FOLLOW_SECONDS, Following
-from timeline.engine._hiding import hide, restore
+from timeline.engine._hiding import REPLACEMENT, hide
 from timeline.engine._removal import (
     Forgotten,
     Keeping,
@@ -152,13 +152,7 @@ class Synced(Generic[_T]):
 
     def on(self, timeline: _U) -> "Synced[_U]":
         """The same result with another timeline object."""
-        return Synced(
-            appended=self.appended,
-            kept=self.kept,
-            diverged_at=self.diverged_at,
-            system=self.system,
-            timeline=timeline,
-        )
+        return attrs.evolve(cast("Synced[Any]", self), timeline=timeline)
 
 
 @attrs.define(kw_only=True)
@@ -203,8 +197,6 @@ class Operations:
         """
         events = self.engine.appended(blocks, at=at)
         sources = dict.fromkeys(block.source for block in blocks if getattr(block, "source", ""))
-        if not sources:
-            return Appended((yield from self.engine.append_events(events)), {})
         return (yield from self.engine.repeated(self._appended_once, events, tuple(sources)))
 
     def _appended_once(self, events: Sequence[Event], sources: Sequence[str]) -> Flow[Appended]:
@@ -437,12 +429,11 @@ class Operations:
     def _closed(
         self, text: str, only: Callable[[ToolCall], bool] | None
     ) -> Flow[tuple[CallId, ...]]:
-        group = self.engine.view.groups[-1] if self.engine.view.groups else None
-        unanswered = group.unanswered if group else ()
         calls = [
             call
-            for entry, call in unanswered
-            if group and entry.version > group.sealed and (only is None or only(call))
+            for group in self.engine.view.groups[-1:]
+            for entry, call in group.unanswered
+            if entry.version > group.sealed and (only is None or only(call))
         ]
         results = [
             ToolResult(
@@ -486,7 +477,9 @@ class Operations:
             UnknownPathError: a path or id names no block.
         """
         checked_text(replacement, "hide()", "replacement")
-        return (yield from hide(self.engine, checked_keys(keys, "hide()"), replacement))
+        return (
+            yield from hide(self.engine, checked_keys(keys, "hide()"), replacement or REPLACEMENT)
+        )
 
     def restore(self, *keys: str) -> Flow[int]:
         """Show hidden blocks again.
@@ -495,7 +488,7 @@ class Operations:
             MisuseError: no block is named.
             UnknownPathError: a path or id names no block.
         """
-        return (yield from restore(self.engine, checked_keys(keys, "restore()")))
+        return (yield from hide(self.engine, checked_keys(keys, "restore()"), None))
 
     # Requests and compactions.
 

@@ -30,17 +30,14 @@ from blocks import (
     BlockAppended,
     Event,
     FoldlineError,
-    LogWindow,
     MisuseError,
     RangeCompacted,
-    Recorded,
     TimelineId,
     in_short,
     is_sealed,
-    window_of,
     withheld_after,
 )
-from persistence import EventStore, Removed, Rest
+from persistence import EventStore, Removed
 from timeline._flow_drivers import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -53,7 +50,7 @@ from timeline.engine._hiding import (
 
 if TYPE_CHECKING:
     from timeline.engine._engine import Engine
-    from timeline.observe._steps import Observer, Step
+    from timeline.observe._steps import Step
 
 log = logging.getLogger("foldline")
 
@@ -233,16 +230,10 @@ class Retention:
 
     folder: str | None
     """Folder or URL for archived events; None: they are forgotten."""
-    observers: tuple[Observer, ...] = ()
-    """Functions that are called when retention fails."""
 
     @classmethod
     def of(
-        cls,
-        keeping: str | None,
-        archive: str | PathLike[str] | None,
-        store: EventStore,
-        observers: tuple[Observer, ...] = (),
+        cls, keeping: str | None, archive: str | PathLike[str] | None, store: EventStore
     ) -> Retention | None:
         """The retention for these options of `Timeline.open`; None: all events are kept.
 
@@ -260,21 +251,19 @@ class Retention:
             return None
         if not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
-        return cls(folder=folder, observers=observers)
+        return cls(folder=folder)
 
-    def after(
-        self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
-    ) -> Flow[None]:
+    def after(self, engine: Engine, decided: Sequence[Event]) -> Flow[None]:
         """After these decisions are committed: archive or forget the events that they have folded."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
         if not folds:
             return
         try:
-            yield from blocking(self.trim, store, timeline, folds[-1].cut)
+            yield from blocking(self.trim, engine.store, engine.id, folds[-1].cut)
         except (FoldlineError, OSError) as error:
-            log.warning("%r: retention must be repeated", timeline, exc_info=True)
-            for observer in self.observers:
-                yield CallHook(observer, _failed(timeline, folds[-1], error))
+            log.warning("%r: retention must be repeated", engine.id, exc_info=True)
+            for observer in engine.observers:
+                yield CallHook(observer, _failed(engine.id, folds[-1], error))
 
     def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
         """Archive or forget all events before version `before`."""
@@ -300,18 +289,3 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
         last=fold.cut - 1,
         detail=str(error),
     )
-
-
-def window_until(
-    log: Sequence[Recorded], last: int, rest: Rest, timeline: TimelineId, what: str
-) -> LogWindow:
-    """The window of a log up to version `last`; `log` has all events that are still stored.
-
-    Raises:
-        ForgottenError: the window needs events that were forgotten; `what` names the operation for the message.
-    """
-    window = window_of([recorded for recorded in log if recorded[0] <= last])
-    compaction = window.compaction[1] if window.compaction else None
-    first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
-    rest.refuse_forgotten(timeline, first, what)
-    return window

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
@@ -101,8 +102,8 @@ class TimelineSettings:
         eq=False,
         repr=False,
     )
-    _fixed: dict[bytes, Fixed] = attrs.field(
-        factory=dict[bytes, Fixed], init=False, eq=False, repr=False
+    _fixed: Callable[[bytes], Fixed] = attrs.field(
+        factory=lambda: lru_cache(FIXED_MAX)(fixed_of), init=False, eq=False, repr=False
     )
     """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
 
@@ -203,12 +204,7 @@ class TimelineSettings:
         Raises:
             MisuseError: they are not a valid system prompt and definitions of tools.
         """
-        content = fixed_content(system, tools)
-        if content not in self._fixed:
-            if len(self._fixed) >= FIXED_MAX:
-                self._fixed.clear()
-            self._fixed[content] = fixed_of(content)
-        return self._fixed[content]
+        return self._fixed(fixed_content(system, tools))
 
 
 def _room(model: Model, output_tokens: int) -> int:

@@ -122,7 +122,7 @@ class Agreement:
     forks: tuple[str, ...] = ()
     """Names for a fork at this point, always the same for the same history. The last one is for a new fork; the
     others may exist already."""
-    origin: Origin | None = attrs.field(default=None, repr=False)
+    origin: Origin = attrs.field(factory=Origin, repr=False)
     """If they differ: what the timeline knows about the thinking of the history."""
 
 
@@ -136,13 +136,18 @@ def agreeing(
     Raises:
         HistoryDivergedError: the two have diverged, and `on_divergence` is "raise".
     """
-    parted, is_new = None, False
+    parted, is_new, origin = None, False, None
     hides = history.hides
     yield from inherit(engine, hides, exactly=False)
     if _is_fresh_copy(engine.view):  # the program may send again what came after the copied part
         hides |= yield from _ancestors_hides(engine)
-    agreement = yield from agree(engine, attrs.evolve(history, hides=hides), on_divergence, answers)
-    while agreement.diverged_at is not None:
+    while True:
+        history = attrs.evolve(history, hides=hides)
+        agreement = yield from engine.repeated(
+            _agreed, engine, history, on_divergence, answers, origin
+        )
+        if agreement.diverged_at is None:
+            return engine, parted, agreement
         if on_divergence == "raise" or is_new:
             number = history.number(agreement.diverged_at)
             raise HistoryDivergedError(engine.id, message=number, version=agreement.place)
@@ -151,9 +156,8 @@ def agreeing(
         hides |= (yield from _ancestors_hides(engine)) | own
         engine, is_new = yield from _branch(engine, agreement)
         yield from inherit(engine, hides, exactly=False)
-        history = attrs.evolve(history, hides=hides)
-        agreement = yield from agree(engine, history, on_divergence, None, agreement.origin)
-    return engine, parted, agreement
+        first = Origin(newest=answers.sent) if answers else origin
+        answers, origin = None, agreement.origin.after(first)
 
 
 def fork(engine: Engine, name: TimelineId, at: int | None = None) -> Flow[Engine]:
@@ -226,23 +230,6 @@ def _is_fresh_copy(view: View) -> bool:
     return isinstance(newest, TimelineForked)
 
 
-def agree(
-    engine: Engine,
-    history: History,
-    on_divergence: OnDivergence,
-    answers: Answered | None,
-    origin: Origin | None = None,
-) -> Flow[Agreement]:
-    """Append the messages of a history that a log lacks, in one commit, unless the two have diverged.
-
-    `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
-    has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
-    """
-    agreement = yield from engine.repeated(_agreed, engine, history, on_divergence, answers, origin)
-    first = Origin(newest=answers.sent) if answers else origin
-    return attrs.evolve(agreement, origin=agreement.origin and agreement.origin.after(first))
-
-
 def _agreed(
     engine: Engine,
     history: History,
@@ -250,6 +237,11 @@ def _agreed(
     answers: Answered | None,
     origin: Origin | None,
 ) -> Flow[Agreement]:
+    """Append the messages of a history that a log lacks, in one commit, unless the two have diverged.
+
+    `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
+    has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
+    """
     start, log = yield from _behind(engine, history)
     if on_divergence == "append":
         diff = additions(history, log, start, engine.view)

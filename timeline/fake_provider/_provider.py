@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import attrs
 from attrs.validators import gt, optional
@@ -296,12 +296,8 @@ class PromptMeter:
 class FakeServer(AppServer):
     """Serves a provider between `start` and `stop`, or inside a `with` block; `url` is the `base_url` for a client."""
 
+    extra: ClassVar[str] = "fake-provider"
     provider: FakeProvider = attrs.field(factory=FakeProvider)
-
-    @property
-    def extra(self) -> str:
-        """See `AppServer`."""
-        return "fake-provider"
 
     def make_app(self) -> Any:
         """See `AppServer`."""

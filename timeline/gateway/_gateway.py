@@ -151,6 +151,7 @@ def _among(options: Options, names: Sequence[str]) -> Options:
 class GatewayServer(AppServer):
     """Serves a gateway between `start` and `stop`, or inside a `with` block; closes the gateway at the end."""
 
+    extra: ClassVar[str] = "gateway"
     hurries: ClassVar[bool] = False
     gateway: Gateway
 
@@ -159,11 +160,6 @@ class GatewayServer(AppServer):
             raise MisuseError(
                 f"host {self.host!r}: other machines may connect only with a token; give token=, or host={LOOPBACK!r}"
             )
-
-    @property
-    def extra(self) -> str:
-        """See `AppServer`."""
-        return "gateway"
 
     def make_app(self) -> Any:
         """See `AppServer`."""

@@ -572,7 +572,7 @@ class BillMeter:
             if bill.paid is not None:
                 bill = self._priced(bill, full, ours, usage, call.model)
             billed = replace(usage, bill=bill)
-            self._sum = self._sum.plus(billed)
+            self._sum += Savings.of(billed)
             self._names.add(call.timeline.id)
         return billed
 

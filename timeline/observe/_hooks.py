@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 
@@ -67,13 +67,11 @@ class Compacted:
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
 def _before(hooks: Iterable[BeforeCompaction]) -> tuple[BeforeCompaction, ...]:
-    values: tuple[BeforeCompaction, ...] = listed(hooks)
-    return values
+    return cast("tuple[BeforeCompaction, ...]", listed(hooks))
 
 
 def _after(hooks: Iterable[AfterCompaction]) -> tuple[AfterCompaction, ...]:
-    values: tuple[AfterCompaction, ...] = listed(hooks)
-    return values
+    return cast("tuple[AfterCompaction, ...]", listed(hooks))
 
 
 def listed(hooks: Any) -> Any:

@@ -114,6 +114,7 @@ def steps_of(
 ) -> Iterator[Step]:
     """The steps of a render that began with the view `before`."""
     view, tokens = before, total_tokens(before, context)
+    place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
     versions = {e.block.id: e.version for e in before.entries}
     to_announce = list(_announced(rendered.decisions, versions))
     step: Step | None = None
@@ -126,7 +127,6 @@ def steps_of(
         elif described is not None:
             if step is not None:
                 yield step
-            place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
             if described.kind in _RUNGS or described.kind == "skipped":
                 for announced in to_announce:
                     yield attrs.evolve(
@@ -137,16 +137,9 @@ def steps_of(
         tokens = after
     if step is not None:
         yield step
-    last = Step(
-        timeline=name,
-        kind="rendered",
-        at=context.now,
-        tokens_before=tokens,
-        tokens_after=rendered.tokens,
-        limit=context.limit,
-    )
-    if rendered.rehydrated:
-        came, total = rendered.rehydrated, rendered.tokens
+    total = rendered.tokens
+    last = attrs.evolve(_BLANK, tokens_before=tokens, tokens_after=total, **place)
+    if came := rendered.rehydrated:
         yield attrs.evolve(last, kind="rehydrated", blocks=len(came), detail=", ".join(came))
         last = attrs.evolve(last, tokens_before=total)
     yield last

@@ -140,9 +140,7 @@ class Lives:
     @property
     def carried(self) -> dict[int, Block]:
         """The blocks that the current compaction carries, by version."""
-        return (
-            {item.version: item.block for item in self.folds[-1][1].carried} if self.folds else {}
-        )
+        return {item.version: item.block for _, fold in self.folds[-1:] for item in fold.carried}
 
     def place(self, version: int) -> Literal["visible", "hidden", "folded", "carried"]:
         """Where the block of this version is."""

@@ -322,27 +322,27 @@ def _written(block: Block) -> str:
 
 def line_around(text: str, name: str) -> str:
     """The last occurrence with up to 40 characters of its line on each side; empty if there are too few."""
-    at = text.rfind(name)
-    end = at + len(name)
-    start = max(_line_start(text, at), at - LINE_CHARACTERS)
-    return _enough(text[start : min(_line_end(text, end), end + LINE_CHARACTERS)], name)
+    before, after = _sides(text, name, LINE_CHARACTERS)
+    return _enough(before.rpartition("\n")[2] + name + after.partition("\n")[0], name)
 
 
 def wide_around(text: str, name: str) -> str:
     """The same with the neighbouring lines, up to 150 characters on each side."""
-    at = text.rfind(name)
-    end = at + len(name)
-    first, last = _line_start(text, at), _line_end(text, end)
-    before = _line_start(text, first - 1) if first else 0
-    after = _line_end(text, last + 1)
-    start = max(before, at - WIDE_CHARACTERS)
-    return _enough(text[start : min(after, end + WIDE_CHARACTERS)], name)
+    before, after = _sides(text, name, WIDE_CHARACTERS)
+    before, after = "\n".join(before.split("\n")[-2:]), "\n".join(after.split("\n")[:2])
+    return _enough(before + name + after, name)
 
 
 def around(text: str, name: str, characters: int) -> str:
     """The last occurrence with up to `characters` on each side, across line breaks."""
+    before, after = _sides(text, name, characters)
+    return before + name + after
+
+
+def _sides(text: str, name: str, characters: int) -> tuple[str, str]:
     at = text.rfind(name)
-    return text[max(at - characters, 0) : at + len(name) + characters]
+    end = at + len(name)
+    return text[max(at - characters, 0) : at], text[end : end + characters]
 
 
 def share_found(excerpt: str, text: str) -> float:
@@ -355,15 +355,6 @@ def share_found(excerpt: str, text: str) -> float:
     lines = list(bare_lines(excerpt))
     total = sum(map(len, lines))
     return sum(len(line) for line in lines if line in text) / total if total else 0.0
-
-
-def _line_start(text: str, at: int) -> int:
-    return text.rfind("\n", 0, at) + 1
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
 
 
 def _enough(around: str, name: str) -> str:

@@ -57,6 +57,7 @@ from timeline.billing import (
     Flattener,
     PaidBlock,
     RunningBill,
+    call_of,
     timeline_bill,
     usage_price,
 )
@@ -146,7 +147,7 @@ class Collector:
                 self.summaries.append(row | {"call": len(self.calls)})
             case UsageRecorded():
                 self.usage.append(event)
-                self.savings = self.savings.plus(event)
+                self.savings += Savings.of(event)
                 self._charged(event)
             case _:
                 pass
@@ -167,15 +168,8 @@ class Collector:
         self._answering = response
         path = self._naming.path(block, version)
         self._whole.add(version, event)
-        part, file = belonging(block, self._call_of(block))
+        part, file = belonging(block, call_of(block, self._tool_calls))
         self.blocks.append(_ReportRow(version, event.at, block, path, len(self.calls), part, file))
-
-    def _call_of(self, block: Block) -> ToolCall | None:
-        """The tool call that a block is, or whose result it is."""
-        if isinstance(block, ToolCall):
-            self._tool_calls[block.call_id] = block
-            return block
-        return self._tool_calls.get(block.call_id) if isinstance(block, ToolResult) else None
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
@@ -253,9 +247,10 @@ class Collector:
         """
         if not event.input or event.aside or not self.calls:
             return
-        ttl = int(self.prompting.context(0.0).ttl_seconds)
-        last = self.calls[-1]
-        paid = billed(event, self.prompting.settings.model, ttl)
+        model, ttl = self.prompting.settings.model, int(self.prompting.context(0.0).ttl_seconds)
+        if ttl not in provider_of(model).rates(model, event.input).writes:
+            ttl = 0  # the model's shortest time
+        last, paid = self.calls[-1], usage_price(replace(event, output=0), model, ttl=ttl)
         tokens = last.tokens if last.is_rendered else event.input
         call = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
         bill = event.bill
@@ -441,16 +436,6 @@ WORDS: Final[Mapping[type, str]] = {
 def word_of(event: Event) -> str:
     """A word for the decision that an event records; empty if it records none."""
     return STATES[event.reason] if isinstance(event, BlocksHidden) else WORDS.get(type(event), "")
-
-
-def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
-    """The cost of the prompt in dollars, by the usage that the provider reported.
-
-    `ttl`: the seconds that written tokens are cached, unless they are reported as kept longer; if the model has no such
-    time, its shortest is used.
-    """
-    times, prompt = provider_of(model).rates(model, usage.input).writes, replace(usage, output=0)
-    return usage_price(prompt, model, ttl=ttl if ttl in times else 0)
 
 
 @attrs.define

@@ -57,12 +57,12 @@ def live_app(
         token: Grants access, once as `?token=...` or as a bearer token. None: only requests to a host name
             of this machine are answered.
     """
-    served = _Served(
-        looking=_looking(store),
-        showing=showing or Showing(),
-        watched=store if isinstance(store, EventStore) else None,
-        pause=LOOK_SECONDS[not isinstance(store, EventStore)],
-    )
+    showing = showing or Showing()
+    if isinstance(store, EventStore):
+        served = _Served(looking=lambda: nullcontext(store), showing=showing, watched=store)
+    else:
+        where = locate_store(store) if isinstance(store, str | PathLike) else store
+        served = _Served(looking=_StoreOpener(where), showing=showing)
     return Starlette(
         routes=[
             Route("/", served.index),
@@ -81,13 +81,7 @@ def live_app(
 
 
 _Looking = Callable[[], AbstractContextManager[EventStore]]
-
-
-def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Looking:
-    """A context manager factory that gives the store for one read."""
-    if isinstance(store, EventStore):
-        return lambda: nullcontext(store)
-    return _StoreOpener(locate_store(store) if isinstance(store, str | PathLike) else store)
+"""Gives the store for one read."""
 
 
 @attrs.define
@@ -124,8 +118,6 @@ class _Served:
     showing: Showing
     watched: EventStore | None = None
     """The store, if it stays open and may notify of appends; otherwise None."""
-    pause: float
-    """Seconds between two reads without notifications."""
     listing: Listing = attrs.field(factory=Listing)
     looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
 
@@ -171,7 +163,8 @@ class _Served:
             while True:
                 start = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
-                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - start))
+                slow = PAUSE_FACTOR * (time.monotonic() - start)
+                pause = max(LOOK_SECONDS[self.watched is None], slow)
                 if now != state:
                     state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()

@@ -23,7 +23,7 @@ from timeline._arguments import System, Tools
 from timeline.billing import timeline_bill
 from timeline.report._collect import Collector, Prompting, changes_what_is_shared, shareable
 from timeline.report._description import beginning, first_prompt
-from timeline.report._savings import Savings, sum_of
+from timeline.report._savings import Savings
 
 PAGE: Final = 2_000
 NO_WINDOW: Final = (
@@ -79,7 +79,6 @@ class Look:
     epoch: int = attrs.field(default=0, init=False)
     """Grows when earlier data changed, because a block was hidden or restored."""
     _collector: Collector | None = attrs.field(default=None, init=False)
-    _version: int = attrs.field(default=0, init=False)
     _withheld: bool = attrs.field(default=False, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
@@ -99,15 +98,15 @@ class Look:
             return {**collector.contents(counts), "epoch": self.epoch}
 
     def _caught_up(self, store: EventStore) -> Collector:
-        if store.kept(self.name).forgotten > self._version:  # some or all of the new events
+        version = self._collector.version if self._collector else 0
+        if store.kept(self.name).forgotten > version:  # some or all of the new events
             return self._anew(store)
-        new = [*store.log(self.name, after=self._version)]
+        new = [*store.log(self.name, after=version)]
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
             return self._anew(store)
         for version, event in new:
             self._collector.add(version, event)
-            self._version = version
         return self._collector
 
     def _anew(self, store: EventStore) -> Collector:
@@ -119,7 +118,7 @@ class Look:
         collector = Collector(self.showing.prompting(self.name, store, log))
         for version, event in visible:
             collector.add(version, event)
-        self._collector, self._version = collector, log[-1][0] if log else 0
+        self._collector = collector
         return collector
 
 
@@ -169,7 +168,7 @@ class LogRow:
                     self._used(event)
                     if event.bill and event.id not in counted:
                         counted.add(event.id)
-                        self.savings = self.savings.plus(event)
+                        self.savings += Savings.of(event)
                 case _:
                     pass
 
@@ -200,7 +199,8 @@ class Listing:
             page = infos[:ROWS_MAX]
             rows = [self._row(store, info) for info in page]
             parts = [self._rows[info.id].savings for info in page]
-            total = sum_of(attrs.evolve(part, timelines=1) for part in parts if part.requests)
+            own = (attrs.evolve(part, timelines=1) for part in parts if part.requests)
+            total = sum(own, Savings())
             words = total.lines() if total.requests else ()
             return {"all": len(infos), "rows": rows, "savings": words}
 

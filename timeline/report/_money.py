@@ -14,7 +14,6 @@ import attrs
 
 from blocks import AssistantCompletion, AssistantThinking, Block, ToolCall, UsageRecorded
 from render import Model, provider_of
-from timeline._models import priced_model
 from timeline.billing import (
     CallCost,
     PaidBlock,
@@ -42,10 +41,10 @@ class Money:
 
     source: str
     """`recorded`: by the recording of a replay; `reported`: by these calls' own usage; `simulated`."""
-    numbers: Sequence[int]
-    """The numbers of the priced calls."""
-    models: Sequence[Model]
     costs: Sequence[CallCost]
+    """Those of the calls with a known price."""
+    numbers: Sequence[int]
+    """The numbers of these calls."""
 
     @classmethod
     def of(
@@ -57,19 +56,9 @@ class Money:
     ) -> "Money":
         """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
         of = {"recorded": recorded, "reported": reported, "simulated": simulated}
-        sources = [(source, _priced(usages, model)) for source, usages in of.items()]
-        source, priced = next((each for each in sources if each[1]), sources[-1])
-        return cls(
-            source=source,
-            numbers=[number for number, _, _ in priced],
-            models=[priced_model for _, _, priced_model in priced],
-            costs=call_costs((usage, priced_model) for _, usage, priced_model in priced),
-        )
-
-    @property
-    def dollars(self) -> float:
-        """What all of them cost."""
-        return sum(cost.dollars for cost in self.costs)
+        sources = [(source, call_costs(usages, model)) for source, usages in of.items()]
+        source, costs = next((each for each in sources if each[1]), sources[-1])
+        return cls(source=source, costs=costs, numbers=[cost.number for cost in costs])
 
     def by_call(self, times: Sequence[float], pieces: Sequence[PaidBlock]) -> dict[str, list[Any]]:
         """The columns of the calls: `money`, the dollars for cache reads, cache writes, the rest of the prompt and the
@@ -77,17 +66,13 @@ class Money:
         columns: dict[str, list[Any]] = {
             name: [None] * len(times) for name in ("money", "sent", "why")
         }
-        at = [times[number] for number in self.numbers]
-        priced = zip(
-            self.numbers, self.models, self.costs, reasons(self.costs, at, pieces), strict=True
-        )
-        for number, model, cost, why in priced:
-            rates = provider_of(model).rates(model, cost.usage.input)
+        for cost, why in zip(self.costs, reasons(self.costs, times, pieces), strict=True):
+            rates = provider_of(cost.model).rates(cost.model, cost.usage.input)
             uncached = cost.usage.uncached * rates.input / 1e6
             kinds = cost.read, max(cost.written - uncached, 0.0), uncached, cost.output
-            columns["money"][number] = [round(dollars, 7) for dollars in kinds]
-            columns["sent"][number] = cost.usage.input
-            columns["why"][number] = why
+            columns["money"][cost.number] = [round(dollars, 7) for dollars in kinds]
+            columns["sent"][cost.number] = cost.usage.input
+            columns["why"][cost.number] = why
         return columns
 
     def by_block(self, pieces: Sequence[PaidBlock]) -> dict[str, Any]:
@@ -119,19 +104,6 @@ def distinct(names: Iterable[str]) -> tuple[list[str], list[int]]:
     numbers = dict[str, int]()
     places = [numbers.setdefault(name, len(numbers)) for name in names]
     return list(numbers), places
-
-
-def _priced(
-    usages: Sequence[UsageRecorded | None], model: Model
-) -> list[tuple[int, UsageRecorded, Model]]:
-    """The calls with a known price, by number, with the models whose prices apply."""
-    return [
-        (number, usage, priced)
-        for number, usage in enumerate(usages)
-        if usage
-        and usage.input + usage.output
-        and (priced := priced_model(usage.model) if usage.model else model)
-    ]
 
 
 def belonging(block: Block, call: ToolCall | None) -> tuple[str, str]:
@@ -200,7 +172,7 @@ def timeline_figures(
         basis = f"{plural(savings.calls, 'call')} through the gateway"
         return [Figure("bill", savings.paid, basis), *_gateway_figures(savings)]
     if not bill.calls:
-        is_guess = not all(model.known for model in money.models)
+        is_guess = not all(cost.model.known for cost in money.costs)
         basis = "their prompts alone, in a simulated cache"
         return [
             Figure("bill", None, "no usage with a known price was reported"),

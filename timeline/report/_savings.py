@@ -95,32 +95,36 @@ class Savings:
         """The cost of the rendered requests; with `record_only`, what it would have been if they had been sent."""
         return self.paid - self.possible
 
-    def plus(self, usage: UsageRecorded) -> "Savings":
-        """These figures and those of one more call."""
+    @classmethod
+    def of(cls, usage: UsageRecorded) -> "Savings":
+        """The figures of one call."""
         bill = usage.bill
         if bill is None:
-            return self
-        if bill.paid is None and usage.input:
-            unpriced = {**self.unpriced, usage.model: self.unpriced.get(usage.model, 0) + 1}
-            return attrs.evolve(self, unpriced=unpriced)
+            return cls()
         if bill.paid is None:
-            return attrs.evolve(self, unreported=self.unreported + 1)
-        return attrs.evolve(
-            self,
-            calls=self.calls + 1,
-            cut=self.cut + bill.cut,
-            rewritten=self.rewritten + bill.rewritten,
-            tokens=self.tokens + usage.input,
-            alone_tokens=self.alone_tokens + bill.full_tokens,
-            too_long=self.too_long + bill.too_long,
-            output_tokens=self.output_tokens + usage.output,
-            paid=self.paid + bill.paid,
-            alone=self.alone + bill.full,
-            uncached=self.uncached + bill.uncached,
-            possible=self.possible + bill.possible,
-            busts=self.busts + bill.bust,
-            compactions=self.compactions + bill.compactions,
+            return cls(unpriced={usage.model: 1}) if usage.input else cls(unreported=1)
+        return cls(
+            calls=1,
+            cut=bill.cut,
+            rewritten=bill.rewritten,
+            tokens=usage.input,
+            alone_tokens=bill.full_tokens,
+            too_long=bill.too_long,
+            output_tokens=usage.output,
+            paid=bill.paid,
+            alone=bill.full,
+            uncached=bill.uncached,
+            possible=bill.possible,
+            busts=bill.bust,
+            compactions=bill.compactions,
         )
+
+    def __add__(self, other: "Savings") -> "Savings":
+        """The sum; `timelines` is right if the two have none in common."""
+        names = {field.name for field in attrs.fields(Savings)} - {"unpriced", "record_only"}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        unpriced = Counter(self.unpriced) + Counter(other.unpriced)
+        return attrs.evolve(self, **sums, unpriced=dict(unpriced))
 
     def json(self) -> dict[str, object]:
         """The figures for machines."""
@@ -192,21 +196,6 @@ class Savings:
             yield f"not counted: {plural(count, 'call')} at unknown prices ({names}); `foldline models` adds a model"
 
 
-def sum_of(parts: Iterable[Savings]) -> Savings:
-    """The sum of savings; `timelines` is right if no two have one in common."""
-    total = Savings()
-    for part in parts:
-        names = (field.name for field in attrs.fields(Savings))
-        numbers = {name: getattr(part, name) for name in names if name not in _NOT_SUMS}
-        unpriced = Counter(total.unpriced) + Counter(part.unpriced)
-        sums = {name: getattr(total, name) + number for name, number in numbers.items()}
-        total = attrs.evolve(total, **sums, unpriced=dict(unpriced))
-    return total
-
-
-_NOT_SUMS: Final = ("unpriced", "record_only")
-
-
 def _part(saved: float, full: float, less: str, more: str) -> str:
     """A difference and its share of the whole, in words."""
     share = f" ({abs(saved) / full:.0%})" if full else ""
@@ -217,16 +206,11 @@ def _is_nothing(amount: float) -> bool:
     return money(abs(amount)) == NOTHING
 
 
-def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:
-    """The usage of each call of a timeline that has a bill, oldest first, from events after a version."""
-    yield from _bills(store.log_bytes(name, after=after))
-
-
 def lately_billed(
     store: EventStore, name: TimelineId, after: int, since: float
 ) -> list[UsageRecorded]:
-    """The newest ones: all that came after a version and a time (seconds since the epoch), and at least one if there
-    are any after that version. Reads no more than needed."""
+    """The usage of the newest calls of a timeline that have a bill, oldest first: all that came after a version and a time
+    (seconds since the epoch), and at least one if there are any after that version. Reads no more than needed."""
     usages: list[UsageRecorded] = []
     after, last = max(after, store.kept(name).forgotten), store.head(name)
     while last > after and not (usages and usages[0].at < since):
@@ -249,17 +233,19 @@ def accounts(
     parts, names = dict[str, Savings](), dict[str, set[TimelineId]]()
     seen = set[EventId]()
     for info in store.list():
-        for usage in billed(store, info.id):
+        for usage in _bills(store.log_bytes(info.id)):
             if usage.id in seen:
                 continue
             seen.add(usage.id)
             name = group(info.id, usage)
-            parts[name] = parts.get(name, Savings()).plus(usage)
+            parts[name] = parts.get(name, Savings()) + Savings.of(usage)
             names.setdefault(name, set()).add(info.id)
     counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
     everywhere = set[TimelineId]().union(*names.values())
     forgotten = sum(store.kept(name).forgotten > 0 for name in everywhere)
-    total = attrs.evolve(sum_of(counted.values()), timelines=len(everywhere), forgotten=forgotten)
+    total = attrs.evolve(
+        sum(counted.values(), Savings()), timelines=len(everywhere), forgotten=forgotten
+    )
     return total, counted
 
 

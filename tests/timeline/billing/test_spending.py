@@ -17,7 +17,6 @@ from blocks import (
     UserPrompt,
 )
 from persistence.sessions import Arrived, Item, Responded, Session
-from timeline._models import priced_model
 from timeline.billing import call_costs, spending_of
 from timeline.billing._spending import CarryingCost
 
@@ -71,11 +70,7 @@ def session(*items: Item | list[Item]) -> Session:
 
 
 def test_a_block_is_paid_when_it_is_new_and_again_in_each_later_prompt() -> None:
-    model = priced_model(MODEL)
-    assert model is not None
-    costs = call_costs(
-        [(used(0, 1_000), model), (used(1_000, 500), model), (used(1_500, 0), model)]
-    )
+    costs = call_costs([used(0, 1_000), used(1_000, 500), used(1_500, 0)])
     carried = CarryingCost(costs)
     assert carried.dollars(0, 3) == pytest.approx(WRITE + 2 * READ)
     assert carried.dollars(1, 3) == pytest.approx(WRITE + READ)
@@ -84,9 +79,7 @@ def test_a_block_is_paid_when_it_is_new_and_again_in_each_later_prompt() -> None
 
 
 def test_where_the_cache_was_lost_old_tokens_are_paid_like_new_ones() -> None:
-    model = priced_model(MODEL)
-    assert model is not None
-    costs = call_costs([(used(0, 1_000), model), (used(0, 1_500), model)])
+    costs = call_costs([used(0, 1_000), used(0, 1_500)])
     assert CarryingCost(costs).dollars(0, 2) == pytest.approx(2 * WRITE)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 import httpx2
@@ -152,17 +152,13 @@ class Received:
 class Recording(AppServer):
     """A server that takes anything, and answers with one thing."""
 
+    extra: ClassVar[str] = "fake-provider"
     status: int = 200
     answer: Any = attrs.field(factory=dict[str, Any])
     headers: dict[str, str] = attrs.field(factory=dict[str, str])
     received: list[Received] = attrs.field(factory=list[Received])
     answers: list[tuple[int, Any]] = attrs.field(factory=list[tuple[int, Any]])
     """What it says first."""
-
-    @property
-    def extra(self) -> str:
-        """See `AppServer`."""
-        return "fake-provider"
 
     def make_app(self) -> Any:
         """See `AppServer`."""

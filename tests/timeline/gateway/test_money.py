@@ -40,7 +40,7 @@ from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.gateway._money import account_of
 from timeline.gateway._reader import StoreReader
 from timeline.report import Savings
-from timeline.report._savings import accounts, billed, conversation_of
+from timeline.report._savings import accounts, conversation_of, lately_billed
 from timeline.tokens import O200kCounter
 
 pytestmark = pytest.mark.network
@@ -255,7 +255,7 @@ def test_an_account_at_the_provider_is_kept_as_a_salted_hash() -> None:
                     agent = Agent(server.url, headers={"x-api-key": key})
                     agent.work(f"With {key}.", rounds_max=1)
             for info in store.list():
-                for usage in billed(store, info.id):
+                for usage in lately_billed(store, info.id, 0, 0.0):
                     assert usage.bill is not None
                     key = "one" if "With one." in str(store.read(info.id)) else "two"
                     labels[number, key] = usage.bill.cache

@@ -4,7 +4,7 @@ import gzip
 import re
 from contextlib import closing
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import msgspec
@@ -295,13 +295,9 @@ def test_a_client_that_hangs_up_before_the_answer_ends_the_request_to_the_provid
 class Slow(AppServer):
     """A provider that thinks until its client has gone."""
 
+    extra: ClassVar[str] = "fake-provider"
     asked: Event = attrs.field(factory=Event)
     gone: Event = attrs.field(factory=Event)
-
-    @property
-    def extra(self) -> str:
-        """See `AppServer`."""
-        return "fake-provider"
 
     def make_app(self) -> Any:
         """See `AppServer`."""
