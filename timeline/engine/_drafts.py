@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
 import render
 from blocks import (
@@ -17,7 +18,6 @@ from blocks import (
     DataError,
     Event,
     EventId,
-    Hidden,
     HideReason,
     MisuseError,
     RangeCompacted,
@@ -30,7 +30,7 @@ from render import LADDER, Context, Entry, View, decide, total_tokens
 from timeline._flow_drivers import Flow
 from timeline.engine._compaction import is_worth_it
 from timeline.engine._engine import Attempt, Engine
-from timeline.engine._hiding import hiding
+from timeline.engine._hiding import as_shown, hiding
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 if TYPE_CHECKING:
@@ -148,17 +148,12 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
         blocks = tuple(e.block.id for e in before.entries if e.block.id in restored)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
     for reason, entries in groupby(then, key=_reason):
-        again = [
-            Hidden(
-                block=e.block.id,
-                replacement=e.replacement or "",
-                artifact=e.artifact or view.state.withheld.get(e.block.id, e.artifact),
-                head=e.ends[0],
-                tail=e.ends[1],
-            )
-            for e in entries
+        again = (as_shown(entry, entry) for entry in entries)
+        withheld = view.state.withheld
+        hides = [
+            replace(h, artifact=h.artifact or withheld.get(h.block, h.artifact)) for h in again
         ]
-        yield hiding(now, again, reason)
+        yield hiding(now, hides, reason)
     for version, event in batch:
         if isinstance(event, RangeCompacted):
             yield RangeExpanded(id=EventId(""), at=now, compaction=version)

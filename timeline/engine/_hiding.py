@@ -270,7 +270,7 @@ def changed(view: View, hidden: Sequence[Hidden], restored: Collection[BlockId],
         events.append(hiding(at, hidden, "requested"))
         # A dropped span is shown as one line at its first block; that line stays.
         entries = (view.find(item.block) for item in hidden)
-        dropped = [_as_shown(e, e) for e in entries if e and e.hidden_as == "dropped"]
+        dropped = [as_shown(e, e) for e in entries if e and e.hidden_as == "dropped"]
         events += [hiding(at, dropped, "dropped", redacted=True)] if dropped else []
     if restored:
         events.append(BlocksRestored(id=EventId(""), at=at, blocks=tuple(restored)))
@@ -307,7 +307,7 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
             )
     for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
         masked = [(e, _masked(e, redaction)) for e in entries]
-        differing = [_as_shown(entry, left) for entry, left in masked if left is not entry]
+        differing = [as_shown(entry, left) for entry, left in masked if left is not entry]
         events += [hiding(at, differing, reason, redacted=True)] if reason and differing else []
     return reduce(decide, events, view)
 
@@ -343,7 +343,7 @@ def hiding(
     )
 
 
-def _as_shown(entry: Entry, shown: Entry) -> Hidden:
+def as_shown(entry: Entry, shown: Entry) -> Hidden:
     """The `Hidden` record that makes `entry` appear as `shown` does."""
     return Hidden(
         block=entry.block.id,
@@ -364,7 +364,7 @@ def _next_lines(view: View, restored: Collection[BlockId]) -> Iterator[Hidden]:
         elif line and line.dropped and entry.version > line.dropped.last:
             line = None
         elif line and entry.hidden_as == "dropped" and entry.block.id not in restored:
-            yield _as_shown(entry, line)
+            yield as_shown(entry, line)
             line = None
 
 

@@ -82,6 +82,6 @@ def test_a_list_does_not_read_logs_whole(
         names = [TimelineId(f"n{number}") for number in range(20)]
         for name in names:
             store.append(name, log, expected_version=0)
-        monkeypatch.setattr("persistence.sql._rows.decode_event", counted)
+        monkeypatch.setattr("persistence._log.decode_event", counted)
         assert len(dict(descriptions(store, names))) == 20
     assert 0 < len(read) <= 20 * FIRST_EVENTS
