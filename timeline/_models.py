@@ -65,6 +65,11 @@ def list_file() -> Path:
     return models_file().with_name("litellm-prices.json")
 
 
+def own_files() -> list[Path]:
+    """Those of the user's two files of models that there are."""
+    return [file for file in (models_file(), list_file()) if file.is_file()]
+
+
 @lru_cache(maxsize=256)
 def model_named(name: str) -> Model:
     """The model with this name, dated alias or longest known prefix. For an unknown name a guess: the API, the counts, the

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from blocks import FoldlineError, UsageRecorded, UserPrompt, text_of
 from persistence.sessions import Session, read_session
-from timeline._models import list_file, models_file
+from timeline._models import own_files
 from timeline.billing import (
     TOOL,
     PaidCall,
@@ -436,8 +436,7 @@ def _edition() -> int:
     """When a file of foldline, or the user's prices, were last changed, in nanoseconds: a replay may differ since."""
     packages = [Path(__file__).parents[2] / name for name in ("blocks", "render", "timeline")]
     files = (file for each in packages for form in ("*.py", "*.toml") for file in each.rglob(form))
-    own = filter(Path.is_file, (models_file(), list_file()))
-    return max(file.stat().st_mtime_ns for file in (*files, *own))
+    return max(file.stat().st_mtime_ns for file in (*files, *own_files()))
 
 
 def _cache() -> Path:

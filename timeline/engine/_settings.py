@@ -22,6 +22,7 @@ from render import (
     View,
     account,
     compaction_due,
+    filled_of,
     filling_enough,
     provider_of,
 )
@@ -177,6 +178,11 @@ class TimelineSettings:
             can_externalize=self.can_externalize,
             can_encrypt=self.can_encrypt,
         )
+
+    @property
+    def filled(self) -> int:
+        """Tokens up to which requests are filled before a compaction."""
+        return filled_of(self.limit, self.policy)
 
     def check_room(self, system: System, tools: Tools) -> None:
         """Refuse a window in which no conversation can be held.

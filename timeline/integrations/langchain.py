@@ -7,7 +7,7 @@ other models, test models among them, as messages.  The answer is recorded with 
 state, including any edits by other middleware.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
 from blocks.formats import Call, ModelText, Result, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline, retry_with_compaction
-from timeline._flow_drivers import Calls, adrive, drive
+from timeline._flow_drivers import adrive, drive
 from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
 from timeline.integrations._pieces import SEAL, ContentPiece, names_of, pieces_of
 
@@ -73,7 +73,7 @@ class _Going:
         self.answer = ""
         return answer if isinstance(answer, AIMessage) else None
 
-    def synced(self, messages: Sequence[BaseMessage]) -> Calls[Any]:
+    def synced(self, messages: Sequence[BaseMessage]) -> Generator[Any, Any, Any]:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
             yield lambda: self.target.record(answer, self.rendered, format=_FORMAT)
@@ -154,7 +154,7 @@ class _ModelCall:
 
     def _answered(
         self, messages: Sequence[BaseMessage], method: str, config: Any, options: Json
-    ) -> Calls[AIMessage]:
+    ) -> Generator[Any, Any, AIMessage]:
         """The model's answer to the timeline's request, by this method of the model."""
         going = self.going
 

@@ -34,7 +34,7 @@ from blocks import (
 )
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Responded, Session
-from render import Policy, Rendered, View, filled_of, open_view, provider_of, show
+from render import Policy, Rendered, View, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import (
@@ -440,11 +440,13 @@ def _room(
     sent = [(usage, tokens) for usage, (tokens, _) in used if usage and usage.input]
     if options.window is not None or not sent:
         return None
-    limit = options.limit_for(session)
+    own = TimelineSettings.of(
+        {"window": options.limit_for(session), "policy": options.policy_given()}
+    )
     unlogged, growth = unlogged_in(sent)
     room, filled = (
         min(max(round((tokens - unlogged) / growth), tokens // 2), tokens)
-        for tokens in (limit, filled_of(limit, options.policy_given()))
+        for tokens in (own.limit, own.filled)
     )
     return room, filled
 
@@ -597,8 +599,7 @@ def sent_whole(
 def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
     session, replayed, bill, measures = replay.session, replay.replayed, replay.bill, replay.memory
-    tokens = [point.tokens for point in replay.points]
-    events, blocks = _hidden(replay)
+    tokens, (events, blocks) = [each.tokens for each in replay.points], _hidden(replay)
     return ReplayResult(
         recorded_bill=_recorded_bill(replay),
         session=session.name,
@@ -608,7 +609,7 @@ def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
         guess=replay.options.guess_for(session),
         window=replay.options.limit_for(session),
         room=replayed.settings.limit,
-        filled=filled_of(replayed.settings.limit, replayed.settings.policy),
+        filled=replayed.settings.filled,
         policy=replayed.settings.policy.name,
         counter=replay.options.counter,
         calls=len(replay.points),
