@@ -213,7 +213,7 @@ class ToolPolicy:
 @attrs.frozen(kw_only=True)
 class Policy:
     """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens, or
-    of `trigger_tokens` if that is less.
+    of what is filled of it if that is less (see `trigger_tokens`).
 
     Raises:
         ArgumentError: there is no such field, a field has an invalid value, or two contradict each other;
