@@ -263,10 +263,9 @@ def range_cut(
         if freed:
             sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
-    cut = find_cut(entries, sizes, keep) if keep else latest_cut(entries)
-    if cut is None and sum(sizes) < keep:
-        cut = latest_cut(entries) if trigger == "forced" else None
-    return cut
+    # Of less than twice the tail, a compaction that was asked for folds all but the newest: beside the tail it would gain nothing.
+    is_little = trigger == "forced" and sum(sizes) < 2 * keep
+    return find_cut(entries, sizes, keep) if keep and not is_little else latest_cut(entries)
 
 
 def range_before(view: View, context: Context, trigger: Trigger, version: int) -> FoldRange | None:

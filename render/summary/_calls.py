@@ -516,7 +516,8 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
 
 def without_number(text: str) -> str:
     """A line without the number that a viewer put before it."""
-    return _NUMBER.sub("", text, count=1)
+    mark = _NUMBER.match(text)
+    return text[mark.end() :] if mark else text
 
 
 _DOTTED: Final = re.compile(r"(\d{1,7})\. ?")

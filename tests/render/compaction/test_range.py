@@ -6,6 +6,7 @@ from blocks import (
 from render import (
     range_before,
     range_before_tail,
+    total_tokens,
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
@@ -24,6 +25,22 @@ def test_forced_folds_even_what_would_be_kept() -> None:
     forced = range_before_tail(view, context(), "forced")
     assert forced is not None
     assert [e.path for e in forced.tail] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
+
+
+def test_forced_folds_all_but_the_newest_of_less_than_twice_the_tail() -> None:
+    """Beside a tail of nearly all there is, it would fold so little that it gained nothing."""
+    view = make.view_of(*turns(9))
+    total = total_tokens(view, context())
+    within = context(limit=int(total / 0.3))  # the tail has a fifth of it
+    forced, due = (range_before_tail(view, within, trigger) for trigger in ("forced", "proactive"))
+    assert forced
+    assert due
+    assert len(forced.tail) <= 2 < len(due.tail)
+    roomy = context(limit=total)
+    forced, due = (range_before_tail(view, roomy, trigger) for trigger in ("forced", "proactive"))
+    assert forced
+    assert due
+    assert forced.cut == due.cut
 
 
 @for_each("block", [make.prompt("p", "t9"), make.steer("s", "t9")])

@@ -71,6 +71,10 @@ def test_of_a_result_that_is_shown_in_part_the_rest_has_a_place() -> None:
     ]
 
 
+def test_a_number_within_a_line_belongs_to_the_line() -> None:
+    assert shown_lines("12→case 1: return\ncase 2: return") == {"case 1: return", "case 2: return"}
+
+
 def test_what_the_agent_wrote_once_and_lists_of_changes_are_not_worked_on() -> None:
     write = {"content": "\n".join(code(1, 2, 3))}
     log = ran(1, "Write", "done", {"file_path": "try.py", **write})
