@@ -75,6 +75,8 @@ from render.stages._visibility import clipped, share_of
 from render.view._fold import decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
+TAIL_MAX: Final = 0.8
+"""Largest share of all that there is that a tail has after a compaction that was asked for."""
 KEEP_TOKENS_MIN: Final = 400
 """The tail may have so many tokens, even if the fixed part leaves less."""
 
@@ -263,8 +265,8 @@ def range_cut(
         if freed:
             sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
-    # Of less than twice the tail, a compaction that was asked for folds all but the newest: beside the tail it would gain nothing.
-    is_little = trigger == "forced" and sum(sizes) < 2 * keep
+    # Beside a tail of most there is, a compaction that was asked for would gain nothing: it folds all but the newest.
+    is_little = trigger == "forced" and TAIL_MAX * sum(sizes) < keep
     return find_cut(entries, sizes, keep) if keep and not is_little else latest_cut(entries)
 
 

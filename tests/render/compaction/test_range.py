@@ -27,11 +27,11 @@ def test_forced_folds_even_what_would_be_kept() -> None:
     assert [e.path for e in forced.tail] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
 
 
-def test_forced_folds_all_but_the_newest_of_less_than_twice_the_tail() -> None:
+def test_forced_folds_all_but_the_newest_where_the_tail_would_have_most_there_is() -> None:
     """Beside a tail of nearly all there is, it would fold so little that it gained nothing."""
     view = make.view_of(*turns(9))
     total = total_tokens(view, context())
-    within = context(limit=int(total / 0.3))  # the tail has a fifth of it
+    within = context(limit=int(total / 0.22))  # the tail has a fifth of it
     forced, due = (range_before_tail(view, within, trigger) for trigger in ("forced", "proactive"))
     assert forced
     assert due
