@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blocks import (
@@ -111,6 +111,12 @@ def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
         assert (draft.target, draft.rungs) == (goal, rungs)
 
 
+@example(
+    sizes=[*7 * [60], 400, 1400, 2000, 1400, 1400],
+    keep_ratio=0.25,
+    pointer_tokens=20,
+    keep_turns=None,
+)
 @given(
     sizes=st.lists(st.sampled_from((SMALL, 400, 1400, LARGE, 6000)), min_size=12, max_size=25),
     keep_ratio=st.sampled_from((0.02, 0.1, 0.25, 0.4)),
