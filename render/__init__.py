@@ -27,7 +27,7 @@ from render.policy._context import Provider as Provider
 from render.policy._context import Rates as Rates
 from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import Where as Where
-from render.policy._context import filled_of as filled_of
+from render.policy._context import capacity_of as capacity_of
 from render.policy._policy import RungName as RungName
 from render.policy._policy import ToolPolicy as ToolPolicy
 from render.providers import PROVIDERS as PROVIDERS
@@ -36,9 +36,9 @@ from render.providers import refusal as refusal
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
-from render.stages._budget import filling_enough as filling_enough
 from render.stages._budget import format_account as format_account
 from render.stages._budget import total_tokens as total_tokens
+from render.stages._budget import widened as widened
 from render.stages._budget import within_limits as within_limits
 from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit

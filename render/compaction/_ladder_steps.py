@@ -233,7 +233,8 @@ class RungScope:
         if self.trigger == "proactive" and sum(answer.tokens for answer in moved) >= self.missing:
             return 0  # these alone may free enough
         freed = {answer.entry.version for answer in moved}
-        cuts = [range_cut(self.view, self.context, "proactive", freed=freed)]  # the earliest
+        # A compaction that was asked for may fold more than one that is due (see `range_cut`), never less.
+        cuts = [range_cut(self.view, self.context, "proactive", freed=freed)]
         if turns := self.context.policy.keep_turns:
             cuts.append(turns_cut(self.view.entries, turns))
         return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0

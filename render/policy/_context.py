@@ -562,15 +562,15 @@ class PageRoom:
 # The context.
 
 
-FILLED: Final = 100_000
-"""Tokens up to which all of a limit is filled. Of what a larger one has beyond them, the share `FILLED / limit`, so together
+FULL_TOKENS: Final = 100_000
+"""Tokens up to which all of a limit is filled. Of what a larger one has beyond them, the share `FULL_TOKENS / limit`, so together
 never twice as many: each call pays for all that stands in the window (docs/tuning.md)."""
 
 
-def filled_of(limit: int, policy: Policy) -> int:
+def capacity_of(limit: int, policy: Policy) -> int:
     """Tokens up to which a limit is filled by a policy."""
-    if policy.trigger_tokens is None and limit > FILLED:
-        return 2 * FILLED - FILLED * FILLED // limit
+    if policy.trigger_tokens is None and limit > FULL_TOKENS:
+        return 2 * FULL_TOKENS - FULL_TOKENS * FULL_TOKENS // limit
     return min(limit, policy.trigger_tokens or limit)
 
 
@@ -658,8 +658,8 @@ class Context:
     @cached_property
     def capacity(self) -> int:
         """Tokens up to which requests are filled, and of which the policy's shares are taken: the limit, or `trigger_tokens`
-        if that is less; without these, what is to be filled of a limit above `FILLED`."""
-        return filled_of(self.limit, self.policy)
+        if that is less; without these, what is to be filled of a limit above `FULL_TOKENS`."""
+        return capacity_of(self.limit, self.policy)
 
     @cached_property
     def encoder(self) -> Encoder[Piece]:

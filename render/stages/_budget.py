@@ -120,10 +120,10 @@ def within_limits(context: Context, view: View) -> Context:
         safe = int(room * model.token_factor / max(model.token_factor_safe, model.token_factor))
         limit = safe if safe < limit and total_tokens(view, context) > safe else limit
     context = context if limit == context.limit else attrs.evolve(context, limit=limit)
-    return filling_enough(context, view)
+    return widened(context, view)
 
 
-def filling_enough(context: Context, view: View) -> Context:
+def widened(context: Context, view: View) -> Context:
     """The context that fills all of its limit, if what no compaction can fold needs more than half of what it would fill:
     system prompt, tools, standing instructions, the prompts of the current turn, the newest round."""
     if context.policy.trigger_tokens is not None or context.capacity == context.limit:

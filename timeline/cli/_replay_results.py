@@ -67,8 +67,8 @@ def _tell_one(result: ReplayResult, console: Console) -> None:
     facts = f"replayed with policy {result.policy} in a window of {result.window:,} tokens"
     if result.room < result.window:
         facts += f", {result.room:,} of them for what the log has"
-    if result.filled < result.room:
-        facts += f", filled up to {result.filled:,}"
+    if result.capacity < result.room:
+        facts += f", filled up to {result.capacity:,}"
     console.print(Text(line(f"{facts}, priced as {result.model}"), style="dim"))
     if not bill.calls:
         console.print(Text(line(bill.headline()), style="dim"))

@@ -21,10 +21,10 @@ from render import (
     TokenCounter,
     View,
     account,
+    capacity_of,
     compaction_due,
-    filled_of,
-    filling_enough,
     provider_of,
+    widened,
 )
 from timeline._arguments import System, Tools, checked_options
 from timeline._models import model_named
@@ -180,9 +180,9 @@ class TimelineSettings:
         )
 
     @property
-    def filled(self) -> int:
+    def capacity(self) -> int:
         """Tokens up to which requests are filled before a compaction."""
-        return filled_of(self.limit, self.policy)
+        return capacity_of(self.limit, self.policy)
 
     def check_room(self, system: System, tools: Tools) -> None:
         """Refuse a window in which no conversation can be held.
@@ -190,7 +190,7 @@ class TimelineSettings:
         Raises:
             NoRoomError: the system prompt and the tools alone are so large that a compaction is due at every request.
         """
-        context = filling_enough(self.context(system, tools, 0.0), View())
+        context = widened(self.context(system, tools, 0.0), View())
         if compaction_due(View(), context) is None:
             return
         fixed = account(View(), context).total

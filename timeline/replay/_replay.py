@@ -183,7 +183,7 @@ class ReplayResult:
     """The most tokens of a prompt."""
     room: int
     """Those of them that are left for what the log has."""
-    filled: int
+    capacity: int
     """As many of these as the policy fills before it compacts."""
     policy: str
     counter: str
@@ -349,8 +349,8 @@ class Replay:
         extra: Options = {"summarizer": writer} if writer else {}
         reference, full = sent_whole(session, options)
         if room := _room(session, options, full):
-            extra["window"], trigger = room
-            policy = attrs.evolve(options.policy_given(), trigger_tokens=trigger)
+            extra["window"], capacity = room
+            policy = attrs.evolve(options.policy_given(), trigger_tokens=capacity)
             options = attrs.evolve(options, policy=policy)
         replayed = ReplayTimeline.begin(session, options, extra)
         return cls(
@@ -444,11 +444,11 @@ def _room(
         {"window": options.limit_for(session), "policy": options.policy_given()}
     )
     unlogged, growth = unlogged_in(sent)
-    room, filled = (
+    room, capacity = (
         min(max(round((tokens - unlogged) / growth), tokens // 2), tokens)
-        for tokens in (own.limit, own.filled)
+        for tokens in (own.limit, own.capacity)
     )
-    return room, filled
+    return room, capacity
 
 
 def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
@@ -609,7 +609,7 @@ def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
         guess=replay.options.guess_for(session),
         window=replay.options.limit_for(session),
         room=replayed.settings.limit,
-        filled=replayed.settings.filled,
+        capacity=replayed.settings.capacity,
         policy=replayed.settings.policy.name,
         counter=replay.options.counter,
         calls=len(replay.points),

@@ -12,9 +12,9 @@ from blocks import (
 from render import (
     Policy,
     compaction_due,
-    filling_enough,
     open_view,
     total_tokens,
+    widened,
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
@@ -79,7 +79,7 @@ def test_a_large_window_is_compacted_before_it_is_full_unless_the_policy_fills_i
         (10**6, 140_000, "proactive"),
     ):
         within = context(limit=limit, policy=steady(trigger_tokens=trigger))
-        assert compaction_due(view, filling_enough(within, view)) == due, (limit, trigger)
+        assert compaction_due(view, widened(within, view)) == due, (limit, trigger)
 
 
 @for_each("asked, answered", [(160_000, 0), (0, 160_000), (60_000, 90_000)])
@@ -90,9 +90,9 @@ def test_what_no_compaction_can_fold_may_fill_all_of_the_window(asked: int, answ
     view = make.view_of(*turns(10), *prompt, *_rounds(1, answered or 10))
     within = context(limit=200_000)
     assert compaction_due(view, within) == "proactive"
-    assert compaction_due(view, filling_enough(within, view)) is None
+    assert compaction_due(view, widened(within, view)) is None
     after = grown(view, make.said("Done.", "t11"), make.header("t12"), make.prompt("Now?", "t12"))
-    assert compaction_due(after, filling_enough(within, after)) == "proactive"
+    assert compaction_due(after, widened(within, after)) == "proactive"
 
 
 def _rounds(count: int, tokens: int) -> list[Block]:
