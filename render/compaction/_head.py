@@ -61,7 +61,7 @@ from render.stages._budget import account, target_of, threshold_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _actions, _findings, _state
 from render.summary._calls import Run, runs_of
-from render.summary._findings import USER_TEXTS
+from render.summary._findings import USER_TEXTS, rule_in
 from render.summary._identifiers import identifiers, searched
 from render.summary._prose import FENCES, is_prose_line
 from render.summary._text import computed_sections, format_summary
@@ -531,10 +531,15 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     folded = [entry for entry in fold.folded if not entry.standing]
     new = [entry for entry in (*fold.folded, *fold.tail) if entry.version > digest.seen]
     turn, cut = fold.tail[0].block.turn, _no_longer_whole(fold)
+    rules = [
+        rule
+        for version, block, shown in cut
+        for rule in rule_in(without_pasted(words_of(block)), shown, block.turn, version)
+    ]
     return replace(
         digest,
         progress=_state.advance(digest.progress, new, runs),
-        findings=_findings.advance(digest.findings, folded, runs, turn, cut),
+        findings=_findings.advance(digest.findings, folded, runs, turn, rules),
         actions=_actions.advance(digest.actions, folded, runs, digest.progress.processes),
     )
 
@@ -599,13 +604,13 @@ def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
 
 def shortened(fold: FoldRange) -> Iterator[str]:
     """The user's texts that are shortened or left out past the cut, whole; none that is hidden."""
-    return (text_of(b) for _, b, _ in _no_longer_whole(fold) if isinstance(b, USER_TEXTS))
+    return (text_of(block) for _, block, _ in _no_longer_whole(fold))
 
 
 def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
     """The user's texts that are shortened or left out, each with its version and what is left of it."""
     for item in fold.carried:
-        if item.clipped and not item.withheld:
+        if item.clipped and not item.withheld and isinstance(item.block, USER_TEXTS):
             yield item.version, item.block, item.clipped
     carried = {item.version for item in fold.carried}
     for entry in (*fold.given_up, *fold.folded):

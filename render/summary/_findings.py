@@ -10,8 +10,8 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
 A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
 exclaims ("Let me look at ..."): it is a small part of any session, and nobody else tells why something was done. Where the
 room does not suffice, the most telling stands judged by its form (names, numbers) and by a few English words.
-What a later statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed
-a turn goes when the user's next words have answered it.
+What a later statement repeats goes; a report that the next words contradict says so; the question or offer that closed a turn
+goes when the user's next words make sense without it: "yes" does not.
 
     t12 [v340]: All tests pass. The cause was that `parse_amount` dropped the sign.     the turn's report
       - ledger.py: ...                                                                  its list
@@ -37,7 +37,6 @@ from msgspec import structs
 
 from blocks import (
     AssistantCompletion,
-    Block,
     Finding,
     ToolCall,
     ToolResult,
@@ -78,15 +77,11 @@ def advance(
     entries: Sequence[Entry],
     runs: Mapping[str, Run],
     running: str = "",
-    cut: Iterable[tuple[int, Block, str]] = (),
+    rules: Sequence[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `runs` has their calls, and `running` is the turn that goes on
-    after them, if any.
-
-    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
-    """
+    """The findings after these entries were folded, too; `runs` has their calls, `running` is the turn that goes on after them,
+    if any, and `rules` are those in texts that are no longer shown whole."""
     visible = [e for e in entries if e.original is None and not is_sealed(e.block)]
-    rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
     earlier = [e for e in previous if not (e.kind == "rule" and e.version in again)]
     findings = [*earlier, *rules, *_in_texts(visible, runs, running), *_reports(visible, runs)]
@@ -99,7 +94,8 @@ def advance(
 
 
 def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
-    """The findings; a report that the next words contradict has their turn, one whose question they answer loses it."""
+    """The findings; a report that the next words contradict has their turn; one that closes with a question loses it if they
+    make sense without it."""
     reports = {each.version: each for each in findings if each.kind == "report"}
     versions = [each.version for each in findings]
     for entry in entries:
@@ -107,7 +103,7 @@ def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[
         before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
         if not (report := reports.get(before)) or before >= entry.version:
             continue
-        is_question = report.text.endswith(("?", "？"))
+        is_question = bool((last := sentences_of(report.text)) and _asks(last[-1]))
         if isinstance(block, AssistantCompletion):
             is_contested = bool(_CONCESSION.match(block.text))
         else:  # a "no" to a question is an answer
@@ -115,19 +111,25 @@ def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[
             is_contested = is_short and bool(_OBJECTION.match(words)) and not is_question
         if is_contested:
             report = structs.replace(report, disputed=block.turn)
-        if words and is_question and (is_assent(words) or len(words) > ANSWER_CHARACTERS):
+        if is_question and len(words) > ANSWER_CHARACTERS and not is_assent(words):
             report = structs.replace(report, text=_without_questions(report.text))
         reports[before] = report
     yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
 
 
 def _without_questions(text: str) -> str:
-    """The report without the questions at its end; all of it if it has nothing else."""
+    """The report without the questions and offers at its end; all of it if it has nothing else."""
     pieces = list(read_prose(text))
-    while pieces and pieces[-1].form == "sentence" and pieces[-1].text.endswith(("?", "？")):
-        left = [each for each in sentences_of(pieces[-1].text) if "?" not in each[-3:]]
+    while pieces and pieces[-1].form == "sentence" and _asks(sentences_of(pieces[-1].text)[-1]):
+        left = [each for each in sentences_of(pieces[-1].text) if not _asks(each)]
         pieces[-1:] = [attrs.evolve(pieces[-1], text=" ".join(left).strip())] if left else []
     return text_of_pieces(tidy(pieces)) or text
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence asks or offers something that an answer may refer to."""
+    is_question = re.search(r"[?？]\W*\Z", sentence) or _OFFER.match(sentence)
+    return bool(is_question) and not _COURTESY.match(sentence)
 
 
 OBJECTION_CHARACTERS: Final = 600
@@ -152,22 +154,20 @@ _OBJECTION: Final = re.compile(
 
 
 DEMAND_CHARACTERS: Final = 240
-DEMAND_LETTERS: Final = 0.6
-"""The least share of letters in a demand: it may name a path or a number."""
 _DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|from now on)\b",
+    r"\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b",
     re.IGNORECASE,
 )
 """English words in which demands are made."""
 
 
-def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
-    """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
-    sentences = (each for line in words_of(block).split("\n") for each in sentences_of(line))
-    demands = [s for s in sentences if _DEMANDS.search(s) and is_prose_line(s, DEMAND_LETTERS)]
-    visible = " ".join(left.split())
-    if new := [shortened(each, DEMAND_CHARACTERS) for each in demands if each not in visible]:
-        yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
+def rule_in(words: str, shown: str, turn: str, version: int) -> Iterator[Finding]:
+    """The sentences of the user's words that demand something and are no longer shown."""
+    sentences = (each.strip() for line in words.split("\n") for each in sentences_of(line))
+    visible = " ".join(shown.split())
+    demands = (s for s in sentences if _DEMANDS.search(s) and is_prose_line(s) and s not in visible)
+    if text := " ".join(shortened(each, DEMAND_CHARACTERS) for each in demands):
+        yield Finding(turn=turn, version=version, kind="rule", text=text)
 
 
 def _finding(entry: Entry, kind: str, text: str, source: str = "") -> Finding:
@@ -209,7 +209,7 @@ def _stretch(part: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -
             yield _finding(entry, "found", text)
     prose = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
     if pieces := [each for each in prose if each.is_listed or not exclaims(each.text)]:
-        text = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
+        text = text_of_pieces(_stated(pieces, is_closing=True)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", text)
 
 
@@ -251,12 +251,14 @@ def _is_prose(text: str) -> bool:
     return 2 * sum(map(is_prose_line, lines)) > len(lines) > 4 * code
 
 
-def _stated(pieces: Iterable[ProsePiece]) -> Iterator[ProsePiece]:
-    """The pieces without sentences that offer, greet, exclaim, or only say what the agent is about to do; a lead is without
-    exclamations."""
+def _stated(pieces: Iterable[ProsePiece], *, is_closing: bool = False) -> Iterator[ProsePiece]:
+    """The pieces without sentences that greet, exclaim, or only say what the agent is about to do, or unless the user is next to
+    speak, what it offers; a lead is without exclamations."""
     for piece in pieces:
-        empty = offers if piece.form == "sentence" else exclaims
-        sentences = [each for each in sentences_of(piece.text) if not empty(each)]
+        empty = is_talk if piece.form == "sentence" else exclaims
+        sentences = [
+            s for s in sentences_of(piece.text) if (is_closing and _asks(s)) or not empty(s)
+        ]
         if piece.is_listed:
             yield piece
         elif sentences:
@@ -275,6 +277,7 @@ LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
 """The most names, and the most numbers, that count."""
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
+_CODED: Final = re.compile(r"`[^`\n]+`")
 _CAUSE: Final = re.compile(
     r"\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
     r"|confirm(?:s|ed)|missing|wrong|incorrect|bug|issue|problem|regression|fix(?:ed)?"
@@ -323,11 +326,16 @@ _DOING: Final = re.compile(
 """An English sentence that says what the agent is just doing."""
 _OFFER: Final = re.compile(
     r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
-    r"|do you want|want me to|shall i|should i|let me know|feel free|happy to|what would you like|is there anything"
-    r"|anything else|ready (?:for|when)|you(?:'|’)re welcome)",
+    r"|do you want|want me to|shall i|should i)",
     re.IGNORECASE,
 )
 """The beginning of an English offer."""
+_COURTESY: Final = re.compile(
+    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:let me know|feel free|happy to|what would you like|(?:is there )?anything else"
+    r"|ready (?:for|when)|you(?:'|’)re welcome)",
+    re.IGNORECASE,
+)
+"""The beginning of one that offers nothing of its own."""
 _EXCLAMATION: Final = re.compile(
     r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)", re.IGNORECASE
 )
@@ -337,12 +345,17 @@ _EXCLAMATION: Final = re.compile(
 @lru_cache(maxsize=4096)
 def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
-    names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
+    names, numbers = _names_in(statement), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
     if not (names or numbers):
         cues = min(cues, 1 if is_nameless(statement) else NAMELESS_CUES)
     is_vague = (_UNSURE.search(statement), _PASSING.search(statement), announces(statement))
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - 3 * sum(map(bool, is_vague))
+
+
+def _names_in(statement: str) -> int:
+    """How many names it has: by their form, or because they are marked as code."""
+    return max(len(identifiers(statement)), len(_CODED.findall(statement)))
 
 
 @lru_cache(maxsize=4096)
@@ -357,11 +370,12 @@ def announces(statement: str) -> bool:
     return bool(_ANNOUNCED.match(statement) or _DOING.match(statement))
 
 
-def offers(statement: str) -> bool:
+def is_talk(statement: str) -> bool:
     """Whether it offers, greets, exclaims, or announces; a plan with its reason is a decision."""
     is_decision = _REASON.search(statement) and not _DOING.match(statement)
     is_announced = announces(statement) and not is_decision
-    return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
+    is_offer = _OFFER.match(statement) or _COURTESY.match(statement)
+    return bool(is_announced or is_offer) or exclaims(statement)
 
 
 def is_remark(piece: ProsePiece) -> bool:
@@ -374,7 +388,7 @@ def is_remark(piece: ProsePiece) -> bool:
 def is_nameless(statement: str) -> bool:
     """Whether it is short ("Found the cause!") and has neither a name nor a number."""
     is_short = len(statement.encode()) < NAMELESS_BYTES
-    return is_short and not (identifiers(statement) or _NUMBER.search(statement))
+    return is_short and not (_names_in(statement) or _NUMBER.search(statement))
 
 
 def exclaims(statement: str) -> bool:
@@ -394,26 +408,12 @@ WORDS_MIN: Final = 4
 LETTERS_MIN: Final = 3
 """Statements with fewer words, and shorter words, are not compared."""
 REPEATED_SHARE: Final = 0.7
-TAKEN_BACK_SHARE: Final = 0.5
-"""A statement repeats, or takes back, another one if it has this share of its words."""
+"""A statement repeats another one if it has this share of its words."""
 _WORD: Final = re.compile(r"\w[\w./-]*\w")
-_TAKES_BACK: Final = re.compile(
-    r"^\W*actually\b|\b(?:i was wrong|i misread|i was mistaken|my mistake|you(?:'|’)re (?:absolutely )?right|correction|scratch that"
-    r"|on second thought|not (?:actually )?the (?:cause|problem|issue))",
-    re.IGNORECASE,
-)
-"""English words with which a statement takes back an earlier one."""
-
-
-_ACTUAL: Final = re.compile(
-    r"\b(?:actual|real|true) (?:root )?(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE
-)
-_CULPRIT: Final = re.compile(r"\b(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE)
-"""English words for a cause, and for one that says that what was taken for it in the same turn before is none."""
 
 
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings without what a later one repeats, takes back or replaces; every turn that has one keeps one."""
+    """The findings without what a later one repeats, reports only as the last of their turn; every turn keeps one."""
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
     for finding in reversed(findings):
@@ -424,11 +424,7 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
                 for e in newer
                 if e.kind != "report" or not is_nameless(e.text) or worth(e.text) > 0
             ]
-        is_gone = finding.kind == "found" and (
-            any(supersedes(each, finding.text) for each in later)
-            or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in newer))
-        )
-        if newer and is_gone:
+        if newer and finding.kind == "found" and any(repeats(e, finding.text) for e in later):
             continue
         is_last = finding.kind != "report" or all(each.kind != "report" for each in newer)
         settled = finding if is_last else structs.replace(finding, kind="found")
@@ -445,13 +441,10 @@ def best_first(findings: Sequence[Finding]) -> list[Finding]:
     return [findings[n] for n in sorted(range(len(findings)), key=worths.__getitem__)[::-1]]
 
 
-def supersedes(later: str, earlier: str) -> bool:
-    """Whether a statement says what an earlier one says, or that it was wrong."""
+def repeats(later: str, earlier: str) -> bool:
+    """Whether a statement says what an earlier one says."""
     words = _words(earlier)
-    shared = len(_words(later) & words) if len(words) >= WORDS_MIN else 0
-    if not shared or shared < TAKEN_BACK_SHARE * len(words):
-        return False
-    return shared >= REPEATED_SHARE * len(words) or bool(_TAKES_BACK.search(later))
+    return len(words) >= WORDS_MIN and len(_words(later) & words) >= REPEATED_SHARE * len(words)
 
 
 @lru_cache(maxsize=4096)
