@@ -59,8 +59,6 @@ _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
 _DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
 """A line for a client's window, not for a reader: `::git-push{cwd="..."}`, `<proposed_plan>` (both Codex)."""
-_GAUGE: Final = re.compile(r"\[[^\w\[\]]{5,}\][ \t]*")
-"""A bar that shows progress: `[###....]`."""
 _LINK: Final = re.compile(r"\[([^\]\n]{1,200})\]\(([^()\s]{1,400})\)")
 _END: Final = re.compile(r"([.!?。！？])(?:(?<=[。！？])|[*_)\"'”]*\s+(?=[^a-zß-ÿа-я]))")
 """The end of a sentence: not before a small letter, as in "e.g. this"."""
@@ -80,8 +78,6 @@ _CLAUSE: Final = re.compile(
     r"(?<=[.!?])(?=\s)|(?<=[。！？])|\s*[;；,，、](?=\s)|\s+[—–-]\s+|(?<=[，、])"
 )
 """Where a statement may be cut."""
-_PAIRS: Final = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"), ("«", "»"))
-_EVEN: Final = ("`", '"')
 _LEFT_OUT: Final = " …"
 _TRAILING: Final = " …,;:：—–-([{"
 
@@ -203,7 +199,7 @@ def _is_heading(line: str) -> bool:
 
 def plain_line(line: str) -> str:
     """The line without emphasis and heading marks; a link is its target if its text is only the target's end."""
-    text = _GAUGE.sub("", _HEADING.sub("", line, count=1)).replace("**", "")
+    text = _HEADING.sub("", line, count=1).replace("**", "")
     return " ".join(_LINK.sub(_target, text).split())
 
 
@@ -241,30 +237,15 @@ def is_prose_line(line: str, share: float = LETTERS_SHARE) -> bool:
 
 
 def shortened(text: str, characters: int) -> str:
-    """The statement in at most so many characters: up to the end of a clause, else of a word; no bracket or quotation stays
-    open."""
+    """The statement in at most so many characters: up to the end of a clause, else of a word."""
     if len(text) <= characters:
         return text
     room = max(characters - len(_LEFT_OUT), 1)
     ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= CUT_MIN * room]
-    for end in reversed(ends):
-        cut = text[:end].rstrip(_TRAILING)
-        if not _is_open(cut):
-            return cut if cut[-1:] in _STOPS else cut + _LEFT_OUT
-    cut = text[:room].rsplit(" ", 1)[0]
-    while (start := _is_open(cut)) and cut:
-        cut = cut[: start - 1]
-    cut = cut.rstrip(_TRAILING)
-    return cut + _LEFT_OUT if cut else text[: max(characters - 1, 0)] + "…"
-
-
-def _is_open(text: str) -> int:
-    """Where the first bracket or quotation begins that is not closed, counted from 1; 0 if none is open."""
-    places = [text.rfind(mark) + 1 for mark in _EVEN if text.count(mark) % 2]
-    places += [
-        text.rfind(left) + 1 for left, right in _PAIRS if text.count(left) > text.count(right)
-    ]
-    return min(places, default=0)
+    cut = text[: ends[-1]] if ends else text[:room].rsplit(" ", 1)[0]
+    if not (cut := cut.rstrip(_TRAILING)):
+        return text[: max(characters - 1, 0)] + "…"
+    return cut if ends and cut[-1] in _STOPS else cut + _LEFT_OUT
 
 
 def is_assent(words: str) -> bool:

@@ -411,9 +411,7 @@ def suite_of(command: Command) -> str:
 
 def _covers(command: str, old: CheckRecord) -> bool:
     """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed, or with others that name the tests that had. How they are run, and what of it is shown, makes no difference."""
-    if _selects(command, old):
-        return True
+    had failed. How they are run, and what of it is shown, makes no difference."""
     earlier = commands_in(old.command)
     before = {_check_of(c) for c in earlier}
     again = [c for c in commands_in(command) if _check_of(c) in before]
@@ -436,19 +434,6 @@ _ASIDE: Final = re.compile(
     r"run|--|-[qsvx]+|-j\d*|--(?:quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
 )
 """Words of a command that do not say what is checked."""
-
-
-def _selects(command: str, old: CheckRecord) -> bool:
-    """Whether the arguments of a command name all the tests that had failed, or what they are in."""
-    words = [
-        word for word in _NAME.findall(command.partition(" ")[2]) if word not in old.command[:20]
-    ]
-    failed = old.result.partition("failed: ")[2].split(", ") if _suites(old.command) else [""]
-    return all(any(word in test for word in words) for test in failed)
-
-
-_NAME: Final = re.compile(r"[\w./:-]{6,}")
-"""A word that may name tests."""
 
 
 def _suites(command: str) -> list[str]:

@@ -7,7 +7,7 @@ releases can be explained.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -88,20 +88,12 @@ def span_line(span: DroppedSpan) -> str:
     return f"{turns}, {began}: {span.about}{about}; {paths}"
 
 
-# Times.
-
-
-SECONDS_MAX: Final = 253_402_300_800.0
-"""The end of the year 9999."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def minute_of(seconds: float) -> str:
-    """`2026-11-21 03:05` for seconds since the epoch; `?` for a time before 1970 or after 9999."""
-    if not 0 <= seconds < SECONDS_MAX:
+    """`2026-11-21 03:05` for seconds since the epoch; `?` for a time before or after all dates."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
         return "?"
-    # Not `fromtimestamp`: it uses the C library, which on some platforms ends in the year 3000.
-    return f"{_EPOCH + timedelta(seconds=int(seconds)):%Y-%m-%d %H:%M}"
 
 
 def fitted(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:

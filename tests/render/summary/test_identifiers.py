@@ -16,7 +16,8 @@ PATH = r"[\w.@~+-]*(?:/[\w.@~+-]+)+"
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 DOTTED = r"[A-Za-z_][\w-]*(?:\.[A-Za-z_]\w*)+"
 HASH, NUMBER, WORD = r"[0-9a-f]{7,}", r"\d{4,}", r"[A-Za-z_]\w{5,}"
-INDEXED = re.compile(f"{URL}|{WINDOWS}|{PATH}|{UUID}|{DOTTED}|{HASH}|{NUMBER}|{WORD}")
+BEGUN = r"(?:(?<![\w.@~+-])[\w.@~+-]+)?(?:/[\w.@~+-]+)+"
+INDEXED = re.compile(f"{URL}|{WINDOWS}|{BEGUN}|{UUID}|{DOTTED}|{HASH}|{NUMBER}|{WORD}")
 RECALLED = re.compile(f"{URL}|{UUID}|{WINDOWS}|{PATH}|{DOTTED}|{WORD}|{NUMBER}|{HASH}")
 """The grammars as one would write them, if time were no matter: the first alternative that fits."""
 

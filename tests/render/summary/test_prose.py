@@ -29,7 +29,6 @@ def lines(text: str) -> list[str]:
         ("Your address is:\n```\nhttps://x.example\n```", "Your address is:|- `https://x.example`"),
         ("<proposed_plan>\nKeep it.\n</proposed_plan>", "Keep it."),
         ('Pushed.\n\n::git-push{cwd="/a"}', "Pushed."),
-        ("Progress: [####......] 2 of 7 phases", "Progress: 2 of 7 phases"),
         ("See [a.md](/docs/a.md).", "See /docs/a.md."),
         ("It calls `mcp__acp__Write`.", "It calls `mcp__acp__Write`."),
     ],
@@ -99,10 +98,8 @@ def test_a_statement_ends_at_a_clause(text: str, characters: int, short: str) ->
     assert shortened(text, characters) == short
 
 
-@given(st.text('ab (`)[]".,;: …符', max_size=60), st.integers(8, 60))
-def test_no_bracket_or_quotation_is_left_open(text: str, characters: int) -> None:
+@given(st.text('ab (`)[]".,;: …符', max_size=60), st.integers(1, 60))
+def test_a_shortened_statement_has_room_and_says_that_it_is_one(text: str, characters: int) -> None:
     short = shortened(text, characters)
-    assert len(short) <= max(characters, 1)
-    if short != text and len(short) > 1 and text.count("`") % 2 == 0 and short.endswith(" …"):
-        assert short.count("`") % 2 == 0
-        assert short.count("(") <= short.count(")") or text.count("(") > text.count(")")
+    assert len(short) <= characters
+    assert short == text or short[-1] in "….。!?"
