@@ -60,6 +60,7 @@ from blocks.formats import (
     BlockMaker,
     Call,
     ClientText,
+    Content,
     Format,
     Message,
     ModelText,
@@ -334,16 +335,19 @@ def _events(
 ) -> list[Event]:
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
-    answer = _newest_answer(diff.missing)
+    answer, is_behind = _newest_answer(diff.missing), False
     requests = {} if origin is None else _requests(diff.missing, origin)
     for missing in diff.missing:
         blocks = filler.blocks(missing)
         batch: list[Any] = engine.appended(blocks) if blocks else []
         opening = next((n for n, b in enumerate(blocks) if b.author == "assistant"), len(blocks))
         request = answers if missing is answer else None
-        if sent := requests.pop(missing.step.number, ""):
+        sent = requests.pop(missing.step.number, "")
+        is_unknown = is_behind and not request  # whatever waits, it is not what this answers
+        if sent or is_unknown:
             shown = engine.view.version + len(engine.pending) + len(events) + opening
-            request = Answered(shown=shown, sent=sent)
+            request = Answered(shown=shown, sent=sent or ELSEWHERE)
+        is_behind = missing.step.message.role != "assistant"
         if request and opening < len(blocks):
             batch[opening] = replace(batch[opening], answers=request)
         last = batch[-1] if batch else None
@@ -642,13 +646,16 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
 def additions(
     history: History, log: Sequence[Recorded], start: Agreed | None, view: View
 ) -> Parting:
-    """What a log lacks of a history of which it may have more, in another order: nothing diverges."""
-    blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    """What a log lacks of a history of which it may have more: nothing diverges."""
     last_match = offset = start.pieces if start else 0
+    blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    if overlap := _overlap(blocks, history.steps, offset):
+        return overlap
+    held = _Held(view=view, blocks=dict(enumerate(blocks)))
     missing: list[Missing] = []
     for count, step in enumerate(history.steps[offset:], offset + 1):
         pieces = step.own if step.piece is None else (*step.own, step.piece)
-        lacking = tuple(piece for piece in pieces if not _is_held(piece, blocks, view))
+        lacking = tuple(piece for piece in pieces if not held.take(piece))
         if step.piece in lacking or (lacking and step.piece is None):
             missing.append(Missing(count=count, step=step, pieces=lacking))
         elif step.piece is not None:
@@ -656,20 +663,54 @@ def additions(
     return Parting(missing=tuple(missing), last_match=last_match)
 
 
-def _is_held(piece: Piece | Own, blocks: list[Block], view: View) -> bool:
-    """Whether one of these blocks, which is then removed from them, is a piece; or one of the round before them, if
-    that has a call without a result, which had to wait."""
-    for index, block in enumerate(blocks):
-        if _is_same(piece, block):
-            del blocks[index]
-            return True
-    newest = view.groups[-1] if view.groups else None
-    if newest is None or not newest.open_calls:
-        return False
-    if isinstance(piece, Call):
-        return piece.call_id in newest.open_calls
-    source = piece.id if isinstance(piece, Message) else piece.source
-    return bool(source) and view.sourced_at(source) >= newest.first
+OVERLAP_MIN: Final = 2
+"""So many pieces tell that a history begins where the end of a log does; one may be there by chance."""
+
+
+def _overlap(blocks: Sequence[Block], steps: Sequence[Passage], offset: int) -> Parting | None:
+    """What a log lacks if its end is the beginning of the history, as where a program keeps only its newest messages; None if it
+    is not."""
+    required = [n for n, block in enumerate(blocks) if isinstance(block, REQUIRED)]
+    for begin in required[-len(steps) :]:
+        log = [_LogBlock(version=0, block=block) for block in blocks[begin:]]
+        diff = _Matcher(log).along(steps, offset, 0)
+        shared = len(steps) - offset - len(diff.missing)
+        if diff.diverged is None and not diff.ahead and shared >= OVERLAP_MIN:
+            return diff
+    return None
+
+
+@attrs.define(kw_only=True)
+class _Held:
+    """The blocks of a log that no piece of a history has taken yet, by their place. Those with ids may be in any order. Words
+    stand behind those that were taken before: equal ones may be said again."""
+
+    view: View
+    blocks: dict[int, Block]
+    at: int = 0
+    """The first place at which words may stand."""
+
+    def take(self, piece: Piece | Own) -> bool:
+        """Whether one of these blocks is a piece; or one of the round before them, if that has a call without a result, which
+        had to wait."""
+        own = piece.id if isinstance(piece, Message) else piece.source
+        is_named = isinstance(piece, Call | Result)
+        for place, block in self.blocks.items():
+            is_free = is_named or place >= self.at or (own and own == block.source)
+            if is_free and _is_same(piece, block):
+                del self.blocks[place]
+                self.at = self.at if isinstance(piece, Result) else max(self.at, place + 1)
+                return True
+        newest = self.view.groups[-1] if self.view.groups else None
+        if newest is None or not newest.open_calls:
+            return False
+        if isinstance(piece, Call):
+            return piece.call_id in newest.open_calls
+        return bool(own) and self.view.sourced_at(own) >= newest.first
+
+
+REQUIRED: Final = UserPrompt, AssistantCompletion, ToolCall, ToolResult
+"""Blocks of a log that the history must contain, too."""
 
 
 @attrs.define(kw_only=True)
@@ -683,7 +724,7 @@ class _LogBlock:
     @property
     def is_required(self) -> bool:
         """Whether the history must contain it, too."""
-        return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
+        return isinstance(self.block, REQUIRED)
 
 
 class _Matcher:
@@ -842,15 +883,23 @@ class Filler:
 
     def blocks(self, missing: Missing) -> list[Block]:
         """The blocks for the missing pieces of one step."""
+        message, own = missing.step.message, list[Content]()
         content = [
             content
             for piece in missing.pieces
             for content in (piece.content if isinstance(piece, Message) else (piece,))
         ]
+        if message.role != "assistant":  # what ended the model's message before
+            own = [each for each in content if isinstance(each, Own)]
+            content = [each for each in content if each not in own]
         # Text beside tool results reaches an agent that is still working.
-        is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
+        is_meanwhile = any(isinstance(c, Result) for c in message.content)
         voice = UserSteer if is_meanwhile else UserPrompt
-        blocks = list(self._blocks_of(replace(missing.step.message, content=tuple(content)), voice))
+        messages = (
+            Message(role="assistant", content=tuple(own)),
+            replace(message, content=tuple(content)),
+        )
+        blocks = [b for each in messages if each.content for b in self._blocks_of(each, voice)]
         self._call_turns.update((b.call_id, b.turn) for b in blocks if isinstance(b, ToolCall))
         return blocks
 

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from blocks import (
     ArgumentError,
     AssistantCompletion,
+    Block,
     BlockAppended,
     HistoryDivergedError,
     ToolCall,
@@ -45,9 +46,13 @@ HOWS: tuple[OnDivergence, ...] = ("fork", "follow", "append")
 
 def held(timeline: Timeline) -> list[tuple[str, ...]]:
     """What a log holds of a conversation, from its first event on."""
+    return lines(e.block for _, e in timeline.events() if isinstance(e, BlockAppended))
+
+
+def lines(blocks: Iterable[Block]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    for _, event in timeline.events():
-        match event.block if isinstance(event, BlockAppended) else None:
+    for each in blocks:
+        match each:
             case UserPrompt() as block:
                 found.append(("user", block.text))
             case AssistantCompletion(text=text):
@@ -91,6 +96,24 @@ def test_however_a_history_grows_and_repeats_each_message_is_there_once(
     version = timeline.version
     again = timeline.sync(written(talk, name), format=name)
     assert (again.appended, again.diverged_at, timeline.version) == (0, None, version)
+
+
+@given(talks(), formats, st.data())
+def test_what_is_synced_is_sent_in_its_order_whenever_requests_were_made(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    """A history says what came after what, also where a request of another part of it still waits for its answer."""
+    timeline = open_timeline(store=MemoryStore(), window=100_000)
+    ends = data.draw(st.lists(st.integers(1, len(talk)), max_size=5).map(sorted))
+    for end in (*ends, len(talk)):
+        timeline.sync(written(talk[:end], name), format=name)
+        if not is_open(talk[:end]):
+            request = timeline.render()
+    if is_open(talk):
+        reject()
+    texts = [c["text"] for m in request.messages for c in m["content"] if c["type"] == "text"]
+    spoken = [line[1] for line in told(talk) if line[0] in {"user", "said"}]
+    assert [text for text in texts if text != "[continue]"] == spoken
 
 
 @given(talks(), formats, st.data())
@@ -308,6 +331,38 @@ def test_whoever_keeps_a_part_has_what_the_log_lacks_appended_and_nothing_diverg
             timeline.user(said[-1])
         if data.draw(st.booleans()):
             timeline = opened(store, f"{number}-")
+
+
+@given(
+    st.lists(st.sampled_from(["yes", "Go on.", "Done."]), min_size=2, max_size=12),
+    st.integers(2, 6),
+)
+def test_who_keeps_only_the_newest_messages_loses_none_that_says_the_same_as_an_earlier_one(
+    words: Sequence[str], size: int
+) -> None:
+    timeline, said = open_timeline(store=MemoryStore()), list[Json]()
+    for number, text in enumerate(words):
+        content = text if number % 2 else f"{text} Number {number}?"
+        said.append({"role": ("user", "assistant")[number % 2], "content": content})
+        timeline.sync(said[-size - 1 :], format="anthropic", on_divergence="append")
+    assert [line[1] for line in held(timeline)] == [each["content"] for each in said]
+
+
+@for_each("behind", [[], [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]])
+def test_an_answer_that_only_its_provider_reads_is_kept(behind: list[Json]) -> None:
+    """Also when the user speaks next: a summary by the server, a search that it made."""
+    summary = {"type": "compaction", "content": "So far: a lot."}
+    answer = {"role": "assistant", "content": [*behind, summary]}
+    results = [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"} for _ in behind]
+    words = {"role": "user", "content": [*results, {"type": "text", "text": "And now?"}]}
+    history = [{"role": "user", "content": "Hi."}, answer, words]
+    timeline = open_timeline(store=MemoryStore())
+    timeline.sync(history, format="anthropic")
+    told = [c for m in timeline.render().messages for c in m["content"]]
+    assert any(each.get("content") == summary["content"] for each in told)
+    assert timeline.sync(history, format="anthropic").appended == 0
+    grown = [*history, {"role": "assistant", "content": "Now this."}]
+    assert timeline.sync(grown, format="anthropic").appended == 1
 
 
 def test_a_call_that_waits_is_known_to_whoever_keeps_only_what_came_later() -> None:
