@@ -31,7 +31,17 @@ from typing import (
 import attrs
 
 import render
-from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls, formats, misfit
+from blocks import (
+    ArgumentError,
+    CallId,
+    MisuseError,
+    TimelineId,
+    UsageRecorded,
+    checked_calls,
+    formats,
+    in_short,
+    misfit,
+)
 from blocks.formats import Json
 from persistence import EventStore, MemoryStore, Share, share_store
 from render import Model, Rendered, View
@@ -45,7 +55,7 @@ from timeline.engine._following import AsyncFollower, Follower, Following
 from timeline.engine._operations import Arriving, Operations, Shot, Synced
 from timeline.engine._removal import Retention
 from timeline.engine._settings import Options, TimelineSettings
-from timeline.observe._hooks import Hooks
+from timeline.observe._hooks import Hooks, refuse_async
 from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
@@ -344,7 +354,7 @@ class AsyncTimeline(Shell):
     @documented_as(Timeline.open)
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
         """Open a timeline; create it if it does not exist. See `Timeline.open`."""
-        opening = Opening(name, options)
+        opening = Opening(name, options, is_async=True)
         try:
             await arun(opening.flow())
         except BaseException:
@@ -483,6 +493,7 @@ class Opening:
 
     name: str
     options: Options
+    is_async: bool = False
     operations: Operations = attrs.field(init=False)
     owned: EventStore | Share | None = attrs.field(default=None, init=False)
     """The store, or the timeline's share of it, if it was opened here."""
@@ -495,6 +506,8 @@ class Opening:
     def _prepare(self) -> None:
         name = TimelineId(checked_name(self.name, "open()"))
         options = cast("Options", checked_options(self.options))
+        if not self.is_async:
+            refuse_async(options.get("hooks", Hooks()))
         settings = TimelineSettings.of(options)
         store = options.get("store") or MemoryStore()
         if isinstance(store, str | PathLike):
@@ -586,6 +599,7 @@ class _Recording:
     _record: Callable[..., Any] = attrs.field(alias="record")
     version: int | None = attrs.field(default=None, init=False)
     """The version of the timeline after the recording; None: not recorded yet, or nothing arrived."""
+    _first: Json | None = attrs.field(default=None, init=False)
 
     def add(self, event: object) -> None:
         """Take the next event of the stream: the SDK's object, or its JSON.
@@ -593,12 +607,28 @@ class _Recording:
         Raises:
             ArgumentError: it is not an event of this format.
         """
-        self._arriving.stream.add(formats.event_of(event))
+        fields = formats.event_of(event)
+        self._first = self._first or fields
+        self._arriving.stream.add(fields)
 
     @property
     def response(self) -> Json | None:
         """The JSON of the response as far as it arrived; None: nothing arrived."""
         return self._arriving.stream.response()
+
+    def _whole(self, failure: object) -> Json | None:
+        """The response to record, if it is not recorded yet."""
+        arriving = self._arriving
+        if (
+            self._first
+            and not failure
+            and arriving.stream == formats.stream_of(arriving.format, "")
+        ):
+            fields = in_short(", ".join(self._first))
+            raise ArgumentError(
+                f"recording({arriving.format!r}): no event of the stream is of this format; the first has {fields}"
+            )
+        return self.response if self.version is None else None
 
 
 class Recording(_Recording):
@@ -607,9 +637,8 @@ class Recording(_Recording):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        response = self.response
-        if response is not None and self.version is None:
+    def __exit__(self, failure: object, *_: object) -> None:
+        if (response := self._whole(failure)) is not None:
             arriving = self._arriving
             self.version = self._record(response, arriving.rendered, format=arriving.format)
 
@@ -620,9 +649,8 @@ class AsyncRecording(_Recording):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        response = self.response
-        if response is not None and self.version is None:
+    async def __aexit__(self, failure: object, *_: object) -> None:
+        if (response := self._whole(failure)) is not None:
             arriving = self._arriving
             self.version = await self._record(response, arriving.rendered, format=arriving.format)
 

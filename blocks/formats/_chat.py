@@ -201,6 +201,11 @@ class ChatStream:
     _reason: str = attrs.field(default="", init=False)
 
     def add(self, event: Json) -> None:
+        event = (
+            obj(event.get("chunk")) or event
+        )  # as an event of `client.chat.completions.stream` has it
+        if event.get("type") and "choices" not in event:
+            return  # further events of that, which repeat what the chunks say
         head = {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
         self._head = {**self._head, **head}
         for choice in objs(event.get("choices"))[:1]:

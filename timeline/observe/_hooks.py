@@ -106,6 +106,17 @@ class Hooks:
     """Called with a `Compacted`, after the commit."""
 
 
+def refuse_async(hooks: Hooks) -> None:
+    """Check the hooks of a timeline that is not async.
+
+    Raises:
+        ArgumentError: one of them is a coroutine function.
+    """
+    for hook in (*hooks.on_before_compaction, *hooks.on_after_compaction):
+        if inspect.iscoroutinefunction(hook):
+            raise ArgumentError(f"hooks: {hook!r} is async; open the timeline with AsyncTimeline")
+
+
 def call(hook: Callable[[Any], Any], argument: object) -> object:
     """The hook's return value; None if it raised or returned an awaitable."""
     try:

@@ -60,6 +60,27 @@ def test_a_response_of_any_format_is_recorded_in_one_commit_and_once(name: Forma
     assert timeline.render().violations == ()
 
 
+@for_each("name", list(STREAMS))
+def test_a_stream_of_another_format_is_refused(name: Format) -> None:
+    for other in STREAMS.keys() - {name}:
+        timeline = opened()
+        recording = timeline.recording(name)
+        for event in STREAMS[other]:
+            recording.add(event)
+        with pytest.raises(ArgumentError, match="no event of the stream is of this format"):
+            recording.__exit__(None)
+        assert timeline.open_calls == ()
+
+
+def test_events_of_the_helper_of_openais_client_are_chunks_too() -> None:
+    timeline = opened()
+    with timeline.recording("openai.chat") as recording:
+        for chunk in STREAMS["openai.chat"]:
+            recording.add({"type": "chunk", "chunk": chunk, "snapshot": {"id": "snapshot"}})
+            recording.add({"type": "content.delta", "delta": "again", "usage": {"total_tokens": 9}})
+    assert recording.response == stream(opened(), "openai.chat").response
+
+
 def test_blocks_and_usage_are_one_commit_and_usage_has_one_meaning() -> None:
     timeline = opened()
     usage = {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 90}}

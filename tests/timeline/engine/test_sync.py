@@ -108,9 +108,10 @@ def test_what_is_synced_is_sent_in_its_order_whenever_requests_were_made(
     for end in (*ends, len(talk)):
         timeline.sync(written(talk[:end], name), format=name)
         if not is_open(talk[:end]):
-            request = timeline.render()
+            timeline.render()
     if is_open(talk):
         reject()
+    request = timeline.render()
     texts = [c["text"] for m in request.messages for c in m["content"] if c["type"] == "text"]
     spoken = [line[1] for line in told(talk) if line[0] in {"user", "said"}]
     assert [text for text in texts if text != "[continue]"] == spoken

@@ -14,6 +14,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from blocks import (
+    ArgumentError,
     ClosedError,
     CompactionSkipped,
     Decision,
@@ -138,11 +139,25 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(caplog: pytest.LogCapt
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
 
 
-def test_an_async_hook_in_a_sync_timeline_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+@for_each("when", ["on_before_compaction", "on_after_compaction"])
+def test_a_coroutine_function_needs_an_async_timeline(when: str) -> None:
     async def hook(_: object) -> bool:
         raise AssertionError
 
-    timeline = full(Hooks(on_before_compaction=[hook]), limits()[0])
+    with pytest.raises(ArgumentError, match="AsyncTimeline"):
+        open_timeline(hooks=Hooks(**{when: [hook]}))
+
+
+def test_what_turns_out_to_be_async_in_a_sync_timeline_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def hook(_: object) -> bool:
+        raise AssertionError
+
+    def begin(compacting: Compacting) -> object:
+        return hook(compacting)
+
+    timeline = full(Hooks(on_before_compaction=[begin]), limits()[0])  # type: ignore[list-item]
     with caplog.at_level(logging.ERROR, logger="foldline"):
         timeline.render()
     assert "AsyncTimeline" in caplog.text
