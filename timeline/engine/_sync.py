@@ -391,7 +391,7 @@ def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
 # The history.
 
 
-FORM: Final = "1"
+FORM: Final = "2"
 """The prefix of the hash of a history; hashes with different prefixes are not comparable."""
 _FORGOTTEN: Final = Message(role="user")
 """The message of a step whose content is not kept."""
@@ -591,7 +591,7 @@ def _pieces(message: Message) -> Iterator[Piece | Own]:
 
 
 def _content(piece: Piece) -> bytes:
-    """The content of a piece as JSON, without ids that a program may change."""
+    """The content of a piece as JSON, without ids that a program may change; a database may have sorted its keys."""
     match piece:
         case Message(role=role, content=content):
             value: object = (role, content)
@@ -601,7 +601,7 @@ def _content(piece: Piece) -> bytes:
             value = ("call", call_id, name, arguments)
         case Result(call_id=call_id, parts=parts, is_error=is_error):
             value = ("result", call_id, parts, is_error)
-    return msgspec.json.encode(value)
+    return msgspec.json.encode(value, order="sorted")
 
 
 # How far a history and a log agree.

@@ -349,6 +349,20 @@ def test_who_keeps_only_the_newest_messages_loses_none_that_says_the_same_as_an_
     assert [line[1] for line in held(timeline)] == [each["content"] for each in said]
 
 
+def test_a_history_that_a_database_gave_back_with_sorted_keys_is_the_same() -> None:
+    call = {
+        "type": "tool_use",
+        "id": "c1",
+        "name": "run",
+        "input": {"path": "a.py", "line": {"to": 9, "from": 1}},
+    }
+    history = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": [call]}]
+    timeline = open_timeline(store=MemoryStore())
+    timeline.sync(history, format="anthropic")
+    back = json.loads(json.dumps(history, sort_keys=True))
+    assert timeline.sync(back, format="anthropic").appended == 0
+
+
 @for_each("behind", [[], [{"type": "tool_use", "id": "c1", "name": "run", "input": {}}]])
 def test_an_answer_that_only_its_provider_reads_is_kept(behind: list[Json]) -> None:
     """Also when the user speaks next: a summary by the server, a search that it made."""
