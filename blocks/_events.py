@@ -6,7 +6,7 @@ appended it.
 The parts come first: hidden and carried blocks, reasons, the provenance of a summary, and the bill of a call.
 """
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -37,6 +37,8 @@ class Answered(Struct, frozen=True, kw_only=True):
     """Version of the view that it showed."""
     sent: str
     """Hash of what it sent; see `RequestRendered`."""
+    UNKNOWN: ClassVar[str] = "?"
+    """The hash of a request that is none of those recorded, or of which it is unknown which one it was."""
 
 
 class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -515,8 +515,6 @@ class _Reducer:
 
 REMEMBERED_MAX: Final = 32
 """Number of artifacts for which the fold remembers when they came back: more than any cool-down needs."""
-UNKNOWN: Final = "?"
-"""Hash of a request when it is unknown which of several requests it was."""
 ANSWER_SECONDS: Final = 3600.0
 """Seconds after which a request without an answer is assumed to get none."""
 WAITING_MAX: Final = 16
@@ -558,7 +556,7 @@ def now_waiting(
     new = Waiting(shown=shown, sent=event.sent, at=event.at)
     still = [w for w in waiting if w.sent != new.sent and new.at - w.at <= ANSWER_SECONDS]
     if len(still) == WAITING_MAX:
-        still[:2] = [replace(still[1], sent=UNKNOWN)]
+        still[:2] = [replace(still[1], sent=Answered.UNKNOWN)]
     return (*still, new)
 
 
@@ -566,7 +564,7 @@ def answered_of(answers: Answered | None, state: FoldState) -> tuple[Answered, t
     """The request that a response answers, and those still waiting for an answer.
 
     It is the request that the response names, or else the newest. If several wait, that is a guess, and any
-    of the remaining ones may be the real one; their hashes are then `UNKNOWN`.
+    of the remaining ones may be the real one; their hashes are then unknown.
     """
     waiting = state.waiting
     if answers is not None:
@@ -574,8 +572,8 @@ def answered_of(answers: Answered | None, state: FoldState) -> tuple[Answered, t
     if not waiting:
         return Answered(shown=state.shown, sent=""), ()
     newest, left = waiting[-1], waiting[:-1]
-    sent = UNKNOWN if left else newest.sent
-    guessed = (replace(each, sent=UNKNOWN) for each in left)
+    sent = Answered.UNKNOWN if left else newest.sent
+    guessed = (replace(each, sent=Answered.UNKNOWN) for each in left)
     return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 

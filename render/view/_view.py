@@ -155,6 +155,11 @@ class RequestRef(Struct, frozen=True, kw_only=True):
     start: int
     """Version of the first block of the response."""
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it was none of those that are recorded."""
+        return self.sent == Answered.UNKNOWN
+
 
 class Entry(Struct, frozen=True, kw_only=True, eq=False):
     """A block with its position in the log, and how it is shown; a struct, because folds make many and copy them."""

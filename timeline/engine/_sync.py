@@ -83,8 +83,6 @@ if TYPE_CHECKING:
 
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
-ELSEWHERE: Final = "?"
-"""For thinking of an unknown request: a hash that no request has."""
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +91,7 @@ class Origin:
 
     answered: Mapping[bytes, str] = attrs.field(factory=dict[bytes, str], repr=False)
     """By thinking that they have: the hash of the request that it answers there."""
-    newest: str = ELSEWHERE
+    newest: str = Answered.UNKNOWN
     """The hash of their newest request without an answer, which all other thinking answers."""
 
     def after(self, other: Origin | None) -> Origin:
@@ -277,12 +275,14 @@ def _parted(
 
 def _origin(engine: Engine, log: Sequence[Recorded]) -> Origin:
     blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
-    answered = {_signed(b.provider): ELSEWHERE for b in blocks if isinstance(b, AssistantThinking)}
+    answered = {
+        _signed(b.provider): Answered.UNKNOWN for b in blocks if isinstance(b, AssistantThinking)
+    }
     for entry in engine.view.entries if answered else ():
         if isinstance(entry.source, AssistantThinking) and entry.request and entry.request.sent:
             answered[_signed(entry.source.provider)] = entry.request.sent
     waiting = engine.view.state.waiting
-    return Origin(answered=answered, newest=waiting[-1].sent if waiting else ELSEWHERE)
+    return Origin(answered=answered, newest=waiting[-1].sent if waiting else Answered.UNKNOWN)
 
 
 def _signed(own: object) -> bytes:
@@ -336,6 +336,7 @@ def _events(
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
     answer, is_behind = _newest_answer(diff.missing), False
+    is_waited = bool(engine.view.state.waiting)
     requests = {} if origin is None else _requests(diff.missing, origin)
     for missing in diff.missing:
         blocks = filler.blocks(missing)
@@ -343,10 +344,11 @@ def _events(
         opening = next((n for n, b in enumerate(blocks) if b.author == "assistant"), len(blocks))
         request = answers if missing is answer else None
         sent = requests.pop(missing.step.number, "")
-        is_unknown = is_behind and not request  # whatever waits, it is not what this answers
-        if sent or is_unknown:
+        if is_behind and not request and is_waited:  # that request did not show these words
+            sent = sent or Answered.UNKNOWN
+        if sent:
             shown = engine.view.version + len(engine.pending) + len(events) + opening
-            request = Answered(shown=shown, sent=sent or ELSEWHERE)
+            request = Answered(shown=shown, sent=sent)
         is_behind = missing.step.message.role != "assistant"
         if request and opening < len(blocks):
             batch[opening] = replace(batch[opening], answers=request)

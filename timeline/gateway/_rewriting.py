@@ -244,10 +244,10 @@ def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> 
     if not timeline.settings.model.thinking_bound:
         return []
     if is_whole(view):
-        is_edited = request.conversation.is_edited
         moved = [g for g in view.groups if g.request and g.first < g.request.start]
-        stripped = _thoughts(view.groups, "unsigned") if is_edited else []
-        return [block.id for block in (*_thoughts(moved), *stripped)]
+        is_edited = request.conversation.is_edited
+        edited = [g for g in view.groups if is_edited or (g.request and g.request.is_unknown)]
+        return [block.id for block in (*_thoughts(moved), *_thoughts(edited, "unsigned"))]
     contents = rendered.provider.contents
     sent = [(role, _plain(c)) for role, c in contents((), (), request.body.messages())]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]

@@ -1,7 +1,7 @@
 """Requests that wait for an answer: which one a response answers, and which are given up."""
 
 from blocks import Answered, EventId, FoldState, RequestRendered, Waiting
-from render.view._fold import ANSWER_SECONDS, UNKNOWN, WAITING_MAX, answered_of, now_waiting
+from render.view._fold import ANSWER_SECONDS, WAITING_MAX, answered_of, now_waiting
 from tests._table import for_each
 
 
@@ -33,7 +33,7 @@ def test_a_log_that_does_not_say_what_was_sent_has_nobody_waiting() -> None:
 def test_of_very_many_the_oldest_become_one_that_nobody_can_name() -> None:
     many = waiting(*(f"r{n}" for n in range(3 * WAITING_MAX)))
     assert len(many) == WAITING_MAX
-    assert many[0].sent == UNKNOWN
+    assert many[0].sent == Answered.UNKNOWN
     assert many[-1].sent == f"r{3 * WAITING_MAX - 1}"
 
 
@@ -46,7 +46,7 @@ def test_a_response_that_names_its_request_answers_that_one_and_the_others_go_on
 
 @for_each(
     ("names", "answered", "left"),
-    [((), "", []), (("a",), "a", []), (("a", "b"), UNKNOWN, [UNKNOWN])],
+    [((), "", []), (("a",), "a", []), (("a", "b"), Answered.UNKNOWN, [Answered.UNKNOWN])],
 )
 def test_one_that_names_none_answers_the_newest_and_with_several_that_is_a_guess(
     names: tuple[str, ...], answered: str, left: list[str]
