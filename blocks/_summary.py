@@ -253,7 +253,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gone: int = 0
     """How many items of its lists were left out."""
     disputed: str = ""
-    """The turn in which it was contradicted at once, or taken back."""
+    """The turn in which it was contradicted, or taken back, at once."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
