@@ -282,7 +282,7 @@ def _climb(
         (_tail(view, context, trigger), False),
         (newest_round(view), True),
     ):
-        for rung, following in zip(rungs, (*rungs[1:], None), strict=True):
+        for rung in rungs:
             goal = _share(context, context.policy.target_ratio) if fitted else goal_of(context)
             tokens = total_tokens(view, context)
             # A compaction that was asked for, or that is free because the cache is cold, may start under its goal; it
@@ -300,7 +300,6 @@ def _climb(
                 trigger=trigger,
                 cuts=facts.cuts,
                 disabled=frozenset(disabled),
-                is_folded_next=following == "summarize" and following not in disabled,
             )
             try:
                 proposed = _proposed(rung, scope)
@@ -589,12 +588,7 @@ def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial
     if fitted is None:
         return None
     fold = next(n for n, p in enumerate(draft.proposals) if p.action == "summarize")
-    earlier = list(draft.proposals[:fold])
-    if any(each.action == "externalize" and each.first >= cut for each in earlier):
-        scope = RungScope(view=trial.start, context=context, protected=fitted.range.cut)
-        pointers = map(_as_data, scope.proposals("externalize"))  # with excerpts
-        whole = {pointer.blocks: pointer for pointer in pointers}
-        earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
+    earlier = draft.proposals[:fold]
     before = apply_proposals(trial.start, earlier, context)
     new_range = range_before(before, fitted.context, draft.trigger, cut)
     if new_range is None:

@@ -20,7 +20,6 @@ failed and open calls. Writes by shell commands are unknown and ignored; only a 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from itertools import chain
 from posixpath import normpath
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
@@ -32,7 +31,6 @@ from msgspec import Meta, Struct
 from blocks import (
     ENCRYPTED,
     ArtifactId,
-    AssistantCompletion,
     BlockId,
     CallId,
     Determinism,
@@ -61,14 +59,13 @@ from render.compaction._range import (
     fitted_at,
     fitting_range,
     range_before,
-    range_cut,
     tried_out,
-    turns_cut,
 )
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
-from render.summary._identifiers import identifiers, one_line, searched
+from render.summary._identifiers import identifiers, one_line
+from render.summary._shell import without_middle
 from render.summary._text import span_line
 from render.view._view import Entry, Group, Place, View
 
@@ -80,9 +77,6 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The fields that a proposal must have, by action."""
 ANY_TOOL = ToolPolicy()
-OWN_MAX: Final = 1_000_000
-"""Most characters of one text of the agent that are searched for identifiers; of a longer text, its
-beginning and end."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -193,8 +187,6 @@ class RungScope:
     """Versions before which a summary is already prepared, best first."""
     disabled: frozenset[str] = frozenset()
     """Actions that must not be proposed now, for example `externalize` without an artifact store."""
-    is_folded_next: bool = False
-    """Whether the next rung is `summarize`."""
 
     @property
     def groups(self) -> Iterator[Group]:
@@ -224,20 +216,6 @@ class RungScope:
                         tokens=encoder.shown(group).tokens_of(entry.version),
                         policy=tools.get(call.name, ANY_TOOL),
                     )
-
-    def kept_from(self, moved: Sequence[ToolAnswer]) -> int:
-        """Version before which the next rung will fold everything, however short these results become; 0 if
-        it may fold nothing."""
-        if not self.is_folded_next or self.cuts:
-            return 0
-        if self.trigger == "proactive" and sum(answer.tokens for answer in moved) >= self.missing:
-            return 0  # these alone may free enough
-        freed = {answer.entry.version for answer in moved}
-        # A compaction that was asked for may fold more than one that is due (see `range_cut`), never less.
-        cuts = [range_cut(self.view, self.context, "proactive", freed=freed)]
-        if turns := self.context.policy.keep_turns:
-            cuts.append(turns_cut(self.view.entries, turns))
-        return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
 
     def freed_by(self, answer: ToolAnswer, replacement: str) -> int:
         """Tokens that the request saves if this text replaces the result."""
@@ -284,18 +262,6 @@ class RungScope:
         """The evidence about which replayable results may be stale."""
         return Drift(self.view.entries, self.current)
 
-    def used(self) -> Mapping[str, int]:
-        """In how many visible blocks the agent has written each identifier."""
-        names = self.view.group_memo.each("own names", self.view.groups, _own_names)
-        return Counter(chain.from_iterable(names))
-
-
-def _own_names(group: Group) -> tuple[str, ...]:
-    """The identifiers that the agent wrote in a group, once per block."""
-    own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
-    texts = ([*map(identifiers, searched(text_of(block), OWN_MAX))] for block in own)
-    return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
-
 
 def newest_round(view: View) -> int:
     """Version of the first block of the newest round."""
@@ -318,7 +284,7 @@ def replayable_calls(view: View, context: Context) -> list[ToolCall]:
 
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
-"""Version 1 of the pointer's first line; the excerpts follow on separate lines."""
+"""Version 1 of the pointer's first line; the beginning and end of the content follow."""
 CALL: Final = '{tool}("{artifact}")'
 """How an agent with a tool that reads artifacts gets the content back."""
 NAME: Final = 'name "{artifact}" and it is shown again'
@@ -326,21 +292,12 @@ NAME: Final = 'name "{artifact}" and it is shown again'
 AT: Final = "read back at {}"
 """How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120
-BRIEF_SHARE: Final = 0.5
-"""If the excerpts take at most this share of a result's tokens, the pointer certainly saves tokens."""
 
 
 def _externalize(scope: RungScope) -> list[Proposal]:
-    """Move every large enough result before the tail, in one batch; without excerpts if the next rung will fold the
-    pointer anyway."""
+    """Move every large enough result before the tail, in one batch."""
     results = scope.results() if scope.context.can_externalize else ()
-    large = [answer for answer in results if _may_move(answer, scope.context)]
-    if not large:
-        return []
-    cut = scope.kept_from(large)
-    is_quoted = any(not _is_brief(answer, cut, scope) for answer in large)
-    used = scope.used() if is_quoted else dict[str, int]()
-    proposals = (_pointer(answer, used, scope, cut) for answer in large)
+    proposals = (_pointer(each, scope) for each in results if _may_move(each, scope.context))
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
@@ -352,13 +309,7 @@ def _may_move(answer: ToolAnswer, context: Context) -> bool:
     return answer.durability != "ephemeral" and answer.may_be_stored(context)
 
 
-def _is_brief(answer: ToolAnswer, cut: int, scope: RungScope) -> bool:
-    """Whether the pointer needs no excerpts: the next rung folds it, and it saves tokens in any case."""
-    most = BRIEF_SHARE * answer.tokens
-    return answer.entry.version < cut and scope.context.policy.pointer_tokens <= most
-
-
-def _pointer(answer: ToolAnswer, used: Mapping[str, int], scope: RungScope, cut: int) -> Proposal:
+def _pointer(answer: ToolAnswer, scope: RungScope) -> Proposal:
     context, policy = scope.context, scope.context.policy
     text = text_of(answer.entry.opened or answer.result)
     target = tool_target(answer.call.input, answer.result.envelope)
@@ -369,14 +320,12 @@ def _pointer(answer: ToolAnswer, used: Mapping[str, int], scope: RungScope, cut:
         tool = offered("read_artifact", context)
         way_back = (CALL if tool else NAME).format(tool=tool, artifact=answer.artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
-    around = ""
-    if answer.sensitivity not in ENCRYPTED and not _is_brief(answer, cut, scope):
-        around = excerpts_of(answer.entry, used.keys(), policy.pointer_tokens)
-    pointer = f"{line}\n{around}" if around else line
+    if answer.sensitivity not in ENCRYPTED:
+        line += _ends_of(answer.entry, policy.pointer_tokens)
     return scope.replace(
         "externalize",
         answer,
-        pointer,
+        line,
         f"{answer.tokens} tokens",
         artifact=answer.artifact,
         path=answer.entry.path,
@@ -398,7 +347,7 @@ def _summarize(scope: RungScope) -> list[FittedRange]:
     return [fitted] if fitted else []
 
 
-# Clear, by durability: ephemeral gets a placeholder; anchoring one with its key fields, and excerpts; replayable a
+# Clear, by durability: ephemeral gets a placeholder; anchoring one with its key fields, its beginning and its end; replayable a
 # placeholder, if its source is known to be unchanged; non-replayable is never cleared.
 
 
@@ -407,10 +356,8 @@ def _clear(scope: RungScope) -> list[Proposal]:
     results = list(scope.results())
     if not results:
         return []
-    used, drift = scope.used(), scope.drift()
-    proposals = [
-        _cleared(answer, used, scope) for answer in results if _may_clear(answer, drift, scope)
-    ]
+    drift = scope.drift()
+    proposals = [_cleared(answer, scope) for answer in results if _may_clear(answer, drift, scope)]
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
@@ -422,11 +369,11 @@ def _may_clear(answer: ToolAnswer, drift: "Drift", scope: RungScope) -> bool:
     return answer.durability != "non-replayable"
 
 
-def _cleared(answer: ToolAnswer, used: Mapping[str, int], scope: RungScope) -> Proposal:
+def _cleared(answer: ToolAnswer, scope: RungScope) -> Proposal:
     tokens_max, durability = scope.context.policy.pointer_tokens, answer.durability
     text = placeholder(answer, tokens_max, scope.context.counter.count)
-    if durability == "anchoring" and not is_sealed(answer.result):
-        text = f"{text}\n{excerpts_of(answer.entry, used.keys(), tokens_max)}"
+    if durability == "anchoring":
+        text += _ends_of(answer.entry, tokens_max)
     return scope.clear(answer, text, f"{durability}, {answer.tokens} tokens")
 
 
@@ -451,11 +398,7 @@ def _drop(scope: RungScope) -> list[Proposal]:
     rare = (answer for answer in scope.results() if answer.durability == "non-replayable")
     exempt = set[str]() if scope.is_last_resort else {answer.entry.pair for answer in rare}
     exempt |= {e.pair for g in scope.groups for e in g.placed[Place.RESULT] if lays_down(e.block)}
-    spans = list(_spans(scope, exempt))
-    if not spans:
-        return []
-    used = scope.used()
-    proposals = (_dropped(span, used, scope.context) for span in spans)
+    proposals = (_dropped(span, scope.context) for span in _spans(scope, exempt))
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
@@ -489,7 +432,7 @@ def may_go(entry: Entry) -> bool:
     return is_there and (entry.place in _DROPPABLE or is_notice)
 
 
-def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:
+def _dropped(span: Sequence[_Priced], context: Context) -> Proposal:
     entries = [entry for entry, _ in span]
     record = DroppedSpan(
         first=entries[0].version,
@@ -498,7 +441,7 @@ def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context)
         started_at=min(entry.at for entry in entries),
         ended_at=max(entry.at for entry in entries),
         about=_about(entries),
-        keywords=_keywords(entries, used),
+        keywords=_keywords(entries),
         paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
     )
     line, tool = span_line(record), offered("read_timeline", context)
@@ -523,15 +466,12 @@ def _about(entries: Sequence[Entry]) -> str:
     return f"{len(entries)} blocks" + (f" ({names})" if names else "")
 
 
-def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
-    """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
-    equals."""
-    newest: dict[str, int] = {}
-    for entry in entries:
-        newest |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
-    ranked = sorted(newest, key=lambda name: (-used.get(name, 0), -newest[name], name))
+def _keywords(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Ids of moved artifacts, then the identifiers that occur in most blocks, the newest first among equals."""
+    texts = (text_of(entry.block)[:TEXT_MAX] for entry in reversed(entries))
+    names = Counter(chain.from_iterable(sorted(identifiers(text)) for text in texts))
     artifacts = [entry.artifact for entry in entries if entry.artifact]
-    return (*artifacts, *ranked)[:KEYWORDS_MAX]
+    return (*artifacts, *(name for name, _ in names.most_common(KEYWORDS_MAX)))[:KEYWORDS_MAX]
 
 
 # The built-in rungs.
@@ -552,9 +492,8 @@ RUNGS: Final[Mapping[RungName, Callable[[RungScope], Sequence[Any]]]] = {
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40
 """Characters of the target when space is short."""
-GAP: Final = "…"
-HEAD_CHARACTERS: Final = 3
-"""Characters per token for the beginning of a text in which no identifier was found."""
+CHARACTERS: Final = 3
+"""Characters per token of the beginning and end of a content."""
 
 
 def placeholder(answer: ToolAnswer, tokens_max: int, count: Callable[[str], int]) -> str:
@@ -603,21 +542,10 @@ def _error(result: ToolResult) -> str:
     return f"error: {one_line(text.splitlines()[0], _LINE_MAX)}" if text else ""
 
 
-def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
-    """The first line of a block's text with each name that the agent has used, or else its first, in about
-    `tokens_max` tokens."""
-    text, lines, left = text_of(entry.block), list[str](), HEAD_CHARACTERS * tokens_max
-    if is_sealed(entry.block):
-        return ""
-    last, names = -1, set[str]()
-    for number, line in enumerate(text.split("\n")):
-        new = identifiers(line) & used - names
-        if len(line) > left or not new:
-            continue
-        names |= new
-        lines += [GAP, line] if lines and number > last + 1 else [line]
-        last, left = number, left - len(line) - 1
-    return "\n".join(lines) or text.strip().partition("\n")[0][:left]
+def _ends_of(entry: Entry, tokens_max: int) -> str:
+    """The beginning and the end of a block's text on further lines, in about so many tokens; none of a sealed one."""
+    text = "" if is_sealed(entry.block) else text_of(entry.block).strip()
+    return f"\n{without_middle(text, CHARACTERS * tokens_max)}" if text and tokens_max else ""
 
 
 # Drift: whether a source has changed.

@@ -33,7 +33,7 @@ applied:
                cut splits a turn.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from math import sqrt
@@ -251,9 +251,8 @@ def range_cut(
     context: Context,
     trigger: Trigger,
     keep_ratio: float | None = None,
-    freed: Collection[int] = (),
 ) -> int | None:
-    """Index of the first block to keep, if the blocks with `freed` versions cost nothing; None: no cut."""
+    """Index of the first block to keep; None: no cut."""
     entries = view.entries
     policy = context.policy
     ratio = policy.keep_ratio if keep_ratio is None else keep_ratio
@@ -262,8 +261,6 @@ def range_cut(
         keep = int(policy.keep_messages * ratio / policy.keep_ratio)
     else:
         sizes = _kept_sizes(view, context)
-        if freed:
-            sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
     # Beside a tail of most there is, a compaction that was asked for would gain nothing: it folds all but the newest.
     is_little = trigger == "forced" and TAIL_MAX * sum(sizes) < keep

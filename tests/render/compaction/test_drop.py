@@ -211,7 +211,7 @@ def test_the_line_says_how_much_it_was_and_which_tools_by_name() -> None:
     tools, others = proposed(drawn, ALL)
     assert span_of(tools).about == "6 blocks (tool_1 2, tool_2 1)"
     assert span_of(others).about == "2 blocks"
-    assert span_of(others).keywords == ("src/said.py", "src/notice.py"), "its own first"
+    assert span_of(others).keywords == ("src/notice.py", "src/said.py"), "the newest first"
     for made in (tools, others):
         assert made.reason == "the oldest that is left"
         assert (made.first, made.last) == (span_of(made).first, span_of(made).last)

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from blocks import (
     Block,
@@ -34,8 +32,7 @@ from render import (
     restore_draft,
     total_tokens,
 )
-from render.compaction._ladder import goal_of, recut
-from render.compaction._ladder_steps import RungScope
+from render.compaction._ladder import goal_of
 from tests import _builders as make
 from tests._builders import context, steady
 from tests._table import for_each
@@ -109,58 +106,6 @@ def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
         shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
         draft = draft_of(view, within("externalize", "summarize", **EXACT, **shares))
         assert (draft.target, draft.rungs) == (goal, rungs)
-
-
-@example(
-    sizes=[*7 * [60], 400, 1400, 2000, 1400, 1400],
-    keep_ratio=0.25,
-    pointer_tokens=20,
-    keep_turns=None,
-)
-@given(
-    sizes=st.lists(st.sampled_from((SMALL, 400, 1400, LARGE, 6000)), min_size=12, max_size=25),
-    keep_ratio=st.sampled_from((0.02, 0.1, 0.25, 0.4)),
-    pointer_tokens=st.sampled_from((0, 20, 100)),
-    keep_turns=st.sampled_from((None, None, 1, 2)),
-)
-def test_pointers_have_excerpts_where_they_are_seen(
-    sizes: list[int], keep_ratio: float, pointer_tokens: int, keep_turns: int | None
-) -> None:
-    """Which results move, and what is seen of them, does not depend on what is folded next."""
-    files = [block for n, size in enumerate(sizes) for block in rounds(1, n, size=size)]
-    view = make.view_of(make.prompt("Look."), *files[:10], make.prompt("On."), *files[10:])
-    policy: dict[str, Any] = {"keep_ratio": keep_ratio, "keep_turns": keep_turns}
-    now = within("externalize", "summarize", pointer_tokens=pointer_tokens, limit=6000, **policy)
-    trial = draft_compaction(view, now, "forced")
-    moved = [p for p in trial.draft.proposals if p.action == "externalize"] if trial else []
-    if trial is None or not moved:
-        return
-    assert trial.fitted
-    tail = trial.fitted.range.cut
-    scope = RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
-    whole = scope.proposals("externalize")
-    known = {proposal.blocks: proposal for proposal in whole}
-    for proposal in moved:
-        assert proposal.artifact == known[proposal.blocks].artifact
-        if proposal.first >= tail:
-            assert proposal == known[proposal.blocks]
-
-
-def test_pointers_to_what_is_folded_at_once_have_no_excerpts() -> None:
-    """They would be read by nobody; what an edit of the draft leaves in sight has them again."""
-    view = talk(*rounds(40, 20, size=SMALL), number=20)
-    context = within("externalize", "summarize", keep_ratio=0.05)
-    trial = draft_compaction(view, context, "forced")
-    assert trial
-    moved = [p for p in trial.draft.proposals if p.action == "externalize"]
-    assert len(moved) == 20
-    assert not any("\n" in proposal.replacement for proposal in moved)
-    cut = view.entries[21].version
-    changed = recut(trial, cut, context)
-    assert changed
-    again = [p for p in changed.draft.proposals if p.action == "externalize"]
-    assert [p.blocks for p in again] == [p.blocks for p in moved]
-    assert all("\n" in proposal.replacement for proposal in again if proposal.first > cut)
 
 
 def test_a_cut_that_is_summarised_already_is_taken_if_it_leaves_room() -> None:
