@@ -17,7 +17,6 @@ from timeline.billing._prompt_cache import whole_prompt_ttl as whole_prompt_ttl
 from timeline.billing._recorded import RecordedBill as RecordedBill
 from timeline.billing._recorded import RecordedCall as RecordedCall
 from timeline.billing._recorded import compared_bill as compared_bill
-from timeline.billing._recorded import difference as difference
 from timeline.billing._recorded import kept_in as kept_in
 from timeline.billing._recorded import money as money
 from timeline.billing._recorded import plural as plural

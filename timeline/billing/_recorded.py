@@ -98,13 +98,13 @@ class RecordedBill:
         paid = f"bill {self.amount()} recorded"
         if self.foldline is None:
             return paid
-        saved = difference(self.dollars, self.foldline)
-        share = abs(self.saved) / (self.dollars or 1.0)
-        if money(abs(saved)) == money(0.0):
+        less, more = sorted((self.dollars, self.foldline))
+        amount, share = money(more, less), abs(self.saved) / (self.dollars or 1.0)
+        if amount == money(0.0):
             return f"{paid}; with foldline the same"
-        if saved < 0:
-            return f"{paid}; with foldline it would have cost {money(-self.saved)} more ({share:.0%})"
-        return f"{paid}; with foldline {money(self.foldline)}: saved {money(saved)} ({share:.0%})"
+        if self.saved < 0:
+            return f"{paid}; with foldline it would have cost {amount} more ({share:.0%})"
+        return f"{paid}; with foldline {money(self.foldline)}: saved {amount} ({share:.0%})"
 
     def lines(self) -> Iterator[str]:
         """What the bill consists of, how it was compared, and what is not in it."""
@@ -141,15 +141,12 @@ def _rounded(_owner: object, _field: object, value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def money(dollars: float) -> str:
-    """An amount in dollars."""
+def money(dollars: float, less: float = 0.0) -> str:
+    """An amount in dollars; or the difference of two, as they are shown: who subtracts these finds it."""
+    if less:
+        dollars, less = (round(each, 2 if each >= 1 else 3) for each in (dollars, less))
+        dollars -= less
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3f}"
-
-
-def difference(dollars: float, less: float) -> float:
-    """The difference of two amounts as `money` shows them, so that who subtracts finds what is shown beside them."""
-    whole, part = (round(each, 2 if each >= 1 else 3) for each in (dollars, less))
-    return whole - part
 
 
 def plural(number: int, word: str) -> str:

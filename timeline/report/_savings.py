@@ -12,7 +12,7 @@ import attrs
 
 from blocks import EventId, TimelineId, UsageRecorded, decode_event
 from persistence import EventStore
-from timeline.billing import difference, money, plural
+from timeline.billing import money, plural
 
 PAGE: Final = 500
 _BILL: Final = b'"bill":'
@@ -173,12 +173,11 @@ class Savings:
         return f"{done}; what was only recorded {possible}" if is_possible else done
 
     def _done(self) -> str:
-        saved = difference(self.full, self.paid)
-        if saved < 0 and not _is_nothing(saved):
+        if self.saved < 0 and not _is_nothing(self.saved):
             return f"with foldline it cost {_part(self.saved, self.full, '', 'more')}"
-        if not _is_nothing(saved):
+        if (saved := money(self.full, self.paid)) != NOTHING and self.saved > 0:
             share, most = f" ({self.saved / self.full:.0%})", "at most " * (self.too_long > 0)
-            return f"without foldline {money(self.full)}: saved {most}{money(saved)}{share}"
+            return f"without foldline {money(self.full)}: saved {most}{saved}{share}"
         extra = 0.0 if self.rewritten else max(self.paid - self.alone, 0.0)
         if _is_nothing(extra):
             return "nothing saved, nothing lost"

@@ -157,9 +157,7 @@ def test_most_of_the_new_tokens_are_more_than_half_of_them() -> None:
     read = asked(1, 1, used(0, 40_000), "a.py", 400) + asked(1, 2, None, "a.py", 400)
     others = [each for n in (3, 4) for each in asked(1, n, None, f"{n}.py", 500)]
     for more, share in (([], "most"), (others, "many"), (others[:2], "most")):
-        spent = spending_of(
-            session(told(0, "go"), *read, *more, answered(2, used(40_000, 30_000)))
-        )
+        spent = spending_of(session(told(0, "go"), *read, *more, answered(2, used(40_000, 30_000))))
         assert spent.calls[-1].why == f"30,000 new tokens, {share} of them of Read a.py"
 
 
