@@ -50,7 +50,8 @@ def policy_from(path: Path) -> Policy:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ArgumentError(f"policy file {path}: {error}") from error
+        what = getattr(error, "strerror", None) or error
+        raise ArgumentError(f"policy file {path}: {what}") from error
     return _policy(path.stem, values, str(path))
 
 

@@ -283,6 +283,7 @@ class Builder:
     aside: dict[str, UsageRecorded] = attrs.field(factory=dict[str, UsageRecorded], init=False)
     """By the id of the response."""
     notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
+    conversations: int = attrs.field(default=1, init=False)
     at_work: bool = attrs.field(default=False, init=False)
     """Whether the agent is at work, so that a user's message now is a steer; set by the importer, if its log says so."""
     _stretches: list[LogStretch] = attrs.field(init=False)
@@ -324,7 +325,8 @@ class Builder:
         Raises:
             SessionFormatError: there is no such conversation.
         """
-        number, path = len(conversations), self.source.path
+        self.conversations = number = len(conversations)
+        path = self.source.path
         index = self.source.index
         if (index or 0) >= number:
             raise SessionFormatError(
@@ -452,6 +454,7 @@ class Builder:
             items=tuple(numbered(clocked(items))),
             aside=(*self.aside.values(), *broken),
             notices=tuple(notices),
+            conversations=self.conversations,
         )
 
     def _arrive(self, blocks: tuple[Block, ...]) -> None:

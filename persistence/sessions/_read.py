@@ -1,7 +1,7 @@
 """Reads the session file at a path, whatever agent wrote it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -79,19 +79,36 @@ def read_session(
         SessionFormatError: the file is missing, unreadable, too large, or of no known format.
         MisuseError: there is no such format, or the limit is less than 1.
     """
+    return next(read_conversations(path, format=format, bytes_max=bytes_max))
+
+
+def read_conversations(
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",  # noqa: A002 -- as above
+    bytes_max: int = BYTES_MAX,
+) -> Iterator[Session]:
+    """What `read_session` returns, and then the other conversations of the file, unless the path names one (`#3`).
+
+    Raises:
+        SessionFormatError, MisuseError: as `read_session`.
+    """
     path = os.fspath(path)
     if format != "auto" and format not in _IMPORTERS:
         near = did_you_mean(format, FORMATS) or f"; known: auto, {', '.join(FORMATS)}"
         raise MisuseError(f"no session format {format!r}{near}")
     source = open_source(path, bytes_max)
     name, source = _detect(source) if format == "auto" else (format, source)
-    session = _IMPORTERS[name].read(source)
+    importer = _IMPORTERS[name]
+    session = importer.read(source)
     if not session.items:
         raise SessionFormatError(
             f"{path}: no messages found with the format {name}; "
             "if the file has another format, give its name"
         )
-    return session
+    yield session
+    for index in range(1, session.conversations if source.index is None else 0):
+        yield importer.read(attrs.evolve(source, index=index))
 
 
 def _detect(source: Source) -> tuple[str, Source]:

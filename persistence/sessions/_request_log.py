@@ -68,6 +68,10 @@ class Exchange:
     ended: float | None
     answer: Response | None = None
 
+    @property
+    def model(self) -> str:
+        return (self.answer.model if self.answer else "") or string(self.body.get("model"))
+
 
 def logged(source: Source) -> Sequence[Record]:
     """The records of a log: its lines, or the entries of an HTTP archive."""
@@ -307,11 +311,19 @@ def _has_answer(body: Json) -> bool:
 
 def _read_log(builder: Builder) -> None:
     """Add the requested conversation, or the largest."""
-    talks, asides = conversations(exchanges_in(logged(builder.source), builder.skip))
+    memo = builder.source.memo
+    if "talks" not in memo:
+        memo["talks"] = conversations(exchanges_in(logged(builder.source), builder.skip))
+    talks, asides = memo["talks"]
     if asides:
         count = "a request" if len(asides) == 1 else f"{len(asides):,} requests, from here on,"
         text = f"{count} whose answer nothing followed, skipped"
         builder.skip(asides[0].exchange.line, text)
+    for number, step in enumerate([] if builder.source.index else asides):  # paid all the same
+        answer, at = step.exchange.answer, step.exchange.began or 0.0
+        if answer and answer.usage:
+            usage = replace(answer.usage, model=step.exchange.model, at=at)
+            builder.aside[f"{number}"] = usage
     steps = builder.pick(talks).path
     body = steps[0].exchange.body
     prompt = next((body[name] for name in ("system", "instructions") if body.get(name)), None)
@@ -336,7 +348,7 @@ def _add(builder: Builder, step: RequestStep) -> None:
     if answer is None:
         builder.skip(exchange.line, "request without a response that could be read")
         return
-    response = builder.respond(answer.id, answer.model or string(exchange.body.get("model")))
+    response = builder.respond(answer.id, exchange.model)
     if usage := answer.usage:
         response.usage = replace(usage, model=response.model, response=response.id)
     add_content(builder, response, answer.complete)

@@ -68,6 +68,8 @@ class Session:
     """The usage of responses that are in no item: broken off while thinking, or of a sub-agent. `at` is 0 if the log
     does not tell it."""
     notices: tuple[Notice, ...] = ()
+    conversations: int = 1
+    """How many the file has; the session is one of them."""
 
     @property
     def calls(self) -> tuple[Responded, ...]:

@@ -169,6 +169,8 @@ class Source:
     notices: tuple[Notice, ...] = ()
     index: int | None = None
     """The number of the requested conversation in the file (`results.json#3`); None: none was requested."""
+    memo: dict[str, Any] = attrs.field(factory=dict[str, Any], eq=False, repr=False)
+    """What a format keeps for the other conversations of the file."""
 
     @property
     def name(self) -> str:

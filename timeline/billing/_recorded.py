@@ -98,9 +98,10 @@ class RecordedBill:
         paid = f"bill {self.amount()} recorded"
         if self.foldline is None:
             return paid
-        if money(abs(self.saved)) == money(0.0):
+        less, more = sorted((self.dollars, self.foldline))
+        amount, share = money(more, less), abs(self.saved) / (self.dollars or 1.0)
+        if amount == money(0.0):
             return f"{paid}; with foldline the same"
-        amount, share = money(abs(self.saved)), abs(self.saved) / (self.dollars or 1.0)
         if self.saved < 0:
             return f"{paid}; with foldline it would have cost {amount} more ({share:.0%})"
         return f"{paid}; with foldline {money(self.foldline)}: saved {amount} ({share:.0%})"
@@ -140,8 +141,11 @@ def _rounded(_owner: object, _field: object, value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def money(dollars: float) -> str:
-    """An amount in dollars."""
+def money(dollars: float, less: float = 0.0) -> str:
+    """An amount in dollars; or the difference of two, as they are shown: who subtracts these finds it."""
+    if less:
+        dollars, less = (round(each, 2 if each >= 1 else 3) for each in (dollars, less))
+        dollars -= less
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3f}"
 
 

@@ -303,14 +303,14 @@ def reasons(
     costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[PaidBlock]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was; `times`: of all calls."""
-    largest = dict[int, PaidBlock]()
+    added, is_cached = defaultdict[int, Counter[str]](Counter), False
     for piece in pieces:
-        if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
-            largest[piece.first] = piece
+        about = f"{piece.part.removeprefix(TOOL)} {piece.file}".strip()
+        added[piece.first][about] += round(piece.tokens)
     for place, cost in enumerate(costs):
         usage = cost.usage
         before = costs[place - 1].usage.input if place else 0
-        new, most = max(usage.input - before, 0), largest.get(place)
+        new = max(usage.input - before, 0)
         lost = min(before, usage.input) - usage.cache_read
         if cost.output > max(cost.read, cost.written):
             yield f"wrote {usage.output:,} tokens"
@@ -318,14 +318,19 @@ def reasons(
             yield f"read {usage.cache_read:,} tokens from the cache"
         elif _is_cut(usage.input, before):
             yield f"the first after the agent cut its prompt to {usage.input:,} tokens"
-        elif lost > (1 - COLD_SHARE) * before > 0 and lost > new:
+        elif lost > new and not is_cached:
+            yield f"{usage.input:,} tokens, none from a cache"
+        elif lost > new:
+            what = "the cache of" if lost > (1 - COLD_SHARE) * before else "part of the cache:"
             pause = _pause(times[cost.number] - times[costs[place - 1].number])
-            yield f"lost the cache of {lost:,} tokens, {pause} after the last call"
-        elif most and place:
-            about = f"{most.part.removeprefix(TOOL)} {most.file}".strip()
-            yield f"{new:,} new tokens, most of them of {about}"
+            yield f"lost {what} {lost:,} tokens, {pause} after the last call"
+        elif place and added[place]:
+            about, tokens = added[place].most_common(1)[0]
+            share = "most" if 2 * tokens > added[place].total() else "many"
+            yield f"{new:,} new tokens, {share} of them of {about}"
         else:
             yield f"{new:,} new tokens"
+        is_cached = is_cached or usage.cache_read + usage.cache_write > 0
 
 
 def _is_cut(tokens: int, before: int) -> bool:

@@ -5,24 +5,24 @@ to say what they would have cost with foldline; what that gave is kept in the us
 """
 
 import os
-import shlex
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 import msgspec
 from msgspec.structs import replace
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from blocks import FoldlineError, UsageRecorded, UserPrompt, text_of
-from persistence.sessions import Session, read_session
+from persistence.sessions import Session, read_conversations, read_session
 from timeline._models import own_files
 from timeline.billing import (
     TOOL,
@@ -39,12 +39,13 @@ from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._sessions import (
     STDIN,
     UUID,
-    File,
     Folder,
     SessionFile,
     age,
     agent_of,
     first_words,
+    name_of,
+    recording_of,
     searched_folders,
     session_files,
     tell_passed_over,
@@ -58,8 +59,8 @@ READ_MAX: Final = 200
 COMPARED: Final = 3
 """The number of sessions that are replayed."""
 ID_CHARS_MIN: Final = 8
-NAME_CHARS: Final = 36
-"""Of longer names of projects and files, only the end is shown."""
+NAME_MIN, NAME_MAX, TEXT_MIN, GAP = 16, 36, 12, 2
+"""Widths: the least and the most of names, the least of texts, and the gap. Of longer names, the end is shown."""
 POLICY: Final = "default"
 
 
@@ -69,23 +70,14 @@ class Billed:
 
     recording: SessionFile
     title: str
+    """That in the log, or else the beginning of the first prompt."""
     project: str
+    """The folder in the log, or else that of the file."""
     last: float
     """The time of the last chosen call, or of what came last; in seconds since the epoch."""
     spent: Spending
-
-    @classmethod
-    def of(cls, recording: SessionFile, session: Session, spent: Spending) -> "Billed":
-        """Without a title in the log, it is the beginning of the first prompt; without a folder, that of the file."""
-        blocks = (block for item in session.items for block in item.blocks)
-        prompt = next((text_of(block) for block in blocks if isinstance(block, UserPrompt)), "")
-        return cls(
-            recording=recording,
-            title=first_words(session.title or prompt),
-            project=session.folder or str(recording.path.parent),
-            last=max([call.at for call in spent.calls] or [session.items[-1].at]),
-            spent=spent,
-        )
+    kin: frozenset[Path]
+    """Its own path, and those of the sessions that had some of its calls before."""
 
 
 @attrs.define
@@ -163,15 +155,18 @@ def bill(options: Values) -> int:
     wanted = Choice.of(options)
     folders = [] if options.files else searched_folders()
     with session_files(options.files) as files:
-        recordings = _named(files) if options.files else _newest(folders, options, wanted)
-        billed, passed = _read(recordings, wanted)
-        sums = Sums.of(billed)
+        named = sorted(map(recording_of, files), key=age)
+        recordings = named if options.files else _newest(folders, options, wanted)
+        billed, failed, passed = _read(recordings, wanted)
+        for error in failed:
+            complain(error)
+        tell_passed_over(passed)
+        sums = Sums.of(billed, folders)
         if options.json:
             print_json(_json(sums, folders, options, _compared(sums, options.compare)))
         else:
             _tell(sums, folders, options)
-    tell_passed_over(passed)
-    return FAILED if options.files and passed and not billed else DONE
+    return FAILED if failed or (options.files and passed and not billed) else DONE
 
 
 @attrs.define
@@ -185,7 +180,11 @@ class Choice:
     model: str
     twice: int = 0
     """Calls that were found again."""
-    _seen: set[tuple[object, ...]] = attrs.field(factory=set[tuple[object, ...]], init=False)
+    path: Path = Path()
+    """Of the session whose calls are chosen."""
+    kin: set[Path] = attrs.field(factory=set[Path])
+    """As in `Billed`, of this session."""
+    _seen: dict[Any, Path] = attrs.field(factory=dict[Any, Path], init=False)
 
     @classmethod
     def of(cls, options: Values) -> "Choice":
@@ -219,10 +218,12 @@ class Choice:
             return True
         counts = usage.uncached, usage.cache_read, usage.cache_write, usage.output
         key = at, usage.model, *counts
-        is_new = key not in self._seen
-        self._seen.add(key)
-        self.twice += not is_new
-        return is_new
+        if key in self._seen:
+            self.twice += 1
+            self.kin.add(self._seen[key])
+            return False
+        self._seen[key] = self.path
+        return True
 
 
 def _day(name: str, text: str | None) -> date | None:
@@ -251,45 +252,47 @@ def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[
     return recordings
 
 
-def _named(files: Sequence[File]) -> list[SessionFile]:
-    """The files of a command line, as recordings of unknown agents."""
-    paths = [Path(file.path) for file in files]
-    recordings = [SessionFile("", "auto", path, 0, path.stat().st_mtime) for path in paths]
-    return sorted(recordings, key=age)
-
-
-def _read(recordings: Sequence[SessionFile], wanted: Choice) -> tuple[list[Billed], list[str]]:
-    """The sessions with chosen calls, and what was wrong with the files that cannot be read.
+def _read(
+    recordings: Sequence[SessionFile], wanted: Choice
+) -> tuple[list[Billed], list[str], list[str]]:
+    """The sessions with chosen calls; and what was wrong with files that cannot be read: those that are named, and
+    others.
 
     The files of sub-agents come first, since their calls belong to other sessions; those whose session is not there are
     sessions of their own.
     """
     ordered = sorted(recordings, key=lambda each: not each.is_helper)
-    billed, passed = list[Billed](), list[str]()
+    billed, failed, passed = list[Billed](), list[str](), list[str]()
     helpers = defaultdict[str, list[UsageRecorded]](list)
     owners = dict[Path, str]()
     with progress_bar("reading", len(recordings)) as progress:
         for number, recording in enumerate(ordered, 1):
             try:
-                session = read_session(recording.path, format=recording.format)
+                for one, session in _conversations(recording):
+                    if recording.is_helper and session.id:
+                        used = [(call.usage, call.at) for call in session.calls]
+                        helpers[session.id] += [replace(each, at=at) for each, at in used if each]
+                        helpers[session.id] += session.aside
+                        owners[recording.path] = session.id
+                    else:
+                        billed += _billed(one, session, helpers.pop(session.id, ()), wanted)
             except FoldlineError as error:
-                passed.append(str(error))
-                continue
-            if recording.is_helper and session.id:
-                used = [(call.usage, call.at) for call in session.calls]
-                helpers[session.id] += [replace(usage, at=at) for usage, at in used if usage]
-                helpers[session.id] += session.aside
-                owners[recording.path] = session.id
-            else:
-                billed += _billed(recording, session, helpers.pop(session.id, ()), wanted)
+                (failed if recording.is_named else passed).append(str(error))
             progress(number, len(recordings))
     for recording in ordered:
         if owners.get(recording.path) in helpers:
             session = read_session(recording.path, format=recording.format)
             billed += _billed(recording, session, (), wanted)
     if wanted.twice:
-        complain(f"{plural(wanted.twice, 'call')} found in several files counted once")
-    return billed, passed
+        complain(f"{plural(wanted.twice, 'call')} found in several sessions counted once")
+    return billed, failed, passed
+
+
+def _conversations(recording: SessionFile) -> Iterator[tuple[SessionFile, Session]]:
+    """Each conversation of a file, with the recording whose path leads to it alone (`log.jsonl#1`)."""
+    for number, session in enumerate(read_conversations(recording.path, format=recording.format)):
+        path = Path(f"{recording.path}#{number}") if number else recording.path
+        yield attrs.evolve(recording, path=path), session
 
 
 def _billed(
@@ -297,10 +300,21 @@ def _billed(
 ) -> Iterator[Billed]:
     """The session, if it has chosen calls."""
     source = attrs.evolve(recording, agent=recording.agent or agent_of(session))
-    if wanted.session(source, session):
-        spent = spending_of(session, helpers, wanted.call)
-        if spent.bill.all_calls:
-            yield Billed.of(source, session, spent)
+    if not wanted.session(source, session):
+        return
+    wanted.path, wanted.kin = source.path, {source.path}
+    spent = spending_of(session, helpers, wanted.call)
+    blocks = (block for item in session.items for block in item.blocks)
+    prompt = next((text_of(block) for block in blocks if isinstance(block, UserPrompt)), "")
+    if spent.bill.all_calls:
+        yield Billed(
+            recording=source,
+            title=first_words(session.title or prompt),
+            project=session.folder or str(recording.path.parent),
+            last=max([call.at for call in spent.calls] or [session.items[-1].at]),
+            spent=spent,
+            kin=frozenset(wanted.kin),
+        )
 
 
 # Adding up
@@ -313,7 +327,7 @@ class Sums:
     sessions: Sequence[Billed]
     """The dearest first."""
     ids: Mapping[int, str]
-    """By the place of a session: the shortest beginning of its id that names it."""
+    """By the place of a session: the shortest beginning of its id that names it among all."""
     bill: RecordedBill
     total: Tally
     tallies: Mapping[str, Mapping[str, Tally]]
@@ -324,8 +338,9 @@ class Sums:
     """The dearest calls first, each with the place of its session."""
 
     @classmethod
-    def of(cls, billed: Sequence[Billed]) -> "Sums":
+    def of(cls, billed: Sequence[Billed], folders: Sequence[Folder]) -> "Sums":
         """The sums."""
+        others = [each.id for folder in folders for each in folder.recordings if not each.is_helper]
         sessions = sorted(billed, key=lambda each: (-each.spent.bill.dollars, each.recording.path))
         calls = [(place, call) for place, each in enumerate(sessions) for call in each.spent.calls]
         total = Tally()
@@ -341,7 +356,7 @@ class Sums:
         days = by(lambda _, call: when(call.at, "%Y-%m-%d"))
         return cls(
             sessions=sessions,
-            ids=short_ids([each.recording.id for each in sessions]),
+            ids=short_ids([each.recording.id for each in sessions], others),
             bill=_sum([each.spent.bill for each in sessions], [call for _, call in calls]),
             total=total,
             tallies={
@@ -356,19 +371,17 @@ class Sums:
         )
 
 
-def short_ids(ids: Sequence[str]) -> dict[int, str]:
-    """By place: the shortest beginning of at least eight characters that no other UUID has; other names are whole."""
-    lengths = [ID_CHARS_MIN if UUID.fullmatch(each) else len(each) for each in ids]
-    while True:
-        names = [each[:length] for each, length in zip(ids, lengths, strict=True)]
-        same = Counter(names)
-        longer = [
-            length + (same[name] > 1 and length < len(each))
-            for each, length, name in zip(ids, lengths, names, strict=True)
-        ]
-        if longer == lengths:
-            return dict(enumerate(names))
-        lengths = longer
+def short_ids(own: Sequence[str], others: Iterable[str] = ()) -> dict[int, str]:
+    """By place: the shortest beginning of at least eight characters that no other UUID has; other names are whole.
+    `others`: ids from which these must differ, too."""
+    every = [*own, *set(others).difference(own)]
+    begin = Counter(each[:n] for each in every for n in range(ID_CHARS_MIN, len(each)))
+
+    def short(each: str) -> str:
+        lengths = range(ID_CHARS_MIN, len(each) if UUID.fullmatch(each) else 0)
+        return next((each[:n] for n in lengths if begin[each[:n]] == 1), each)
+
+    return {place: short(each) for place, each in enumerate(own)}
 
 
 def _sum(bills: Sequence[RecordedBill], calls: Sequence[PaidCall]) -> RecordedBill:
@@ -397,28 +410,46 @@ def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 # The comparison
 
 
-def _compared(sums: Sums, number: int) -> RecordedBill | None:
-    """The recorded bill of the dearest sessions, and what they would have cost; None: there is nothing to compare."""
-    sessions = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
-    cached, bills, edition = _cached_costs(), list[RecordedBill](), _edition()
+@attrs.frozen
+class Compared:
+    """What replayed sessions cost, whole, but without the files of their sub-agents; in dollars."""
+
+    sessions: int
+    dollars: float
+    foldline: float
+    saved: float
+    billed: float
+    """What the sums have of them: chosen calls, each once, and sub-agents."""
+
+
+def _compared(sums: Sums, number: int) -> Compared | None:
+    """The comparison of the dearest sessions, none of which shares calls with a dearer one; None: there is nothing to
+    compare."""
+    sessions, kin = list[Billed](), set[Path]()
+    for each in sums.sessions:
+        if len(sessions) < number and each.spent.bill.dollars and not kin & each.kin:
+            sessions.append(each)
+            kin |= each.kin
+    cached, edition = _cached_costs(), _edition()
+    costs = list[tuple[float, float, float]]()
     with progress_bar("replaying the dearest", len(sessions)) as progress:
         for done, each in enumerate(sessions, 1):
-            status = each.recording.path.stat()
-            key = f"{each.recording.path.resolve()} {status.st_size} {status.st_mtime_ns} {edition}"
+            source = each.recording
+            key = f"{source.path.resolve()} {source.bytes} {source.modified} {edition}"
             if key not in cached:
-                cached[key] = _replayed(each.recording)
+                cached[key] = _replayed(source)
                 with suppress(OSError, RuntimeError):  # then it only takes longer the next time
                     _cache().parent.mkdir(parents=True, exist_ok=True)
                     with atomic_write(_cache()) as file:
                         file.write(msgspec.json.encode(dict(list(cached.items())[-READ_MAX:])))
             dollars, foldline = cached[key]
             if foldline is not None:
-                bills.append(RecordedBill(dollars=dollars, calls=1, foldline=foldline))
+                costs.append((dollars, foldline, each.spent.bill.dollars))
             progress(done, len(sessions))
-    if not bills:
+    if not costs:
         return None
-    dollars, saved = sum(each.dollars for each in bills), sum(each.saved for each in bills)
-    return RecordedBill(dollars=dollars, calls=len(bills), foldline=dollars - saved)
+    dollars, foldline, billed = map(sum, zip(*costs, strict=True))
+    return Compared(len(costs), dollars, foldline, dollars - foldline, billed)
 
 
 def _replayed(recording: SessionFile) -> tuple[float, float | None]:
@@ -474,114 +505,139 @@ def _tell(sums: Sums, folders: Sequence[Folder], options: Values) -> None:
     _tell_dearest(console, sums, options.limit)
     sys.stdout.flush()
     if compared := _compared(sums, options.compare):
-        console.print()
-        number = "dearest" if compared.calls == 1 else f"{compared.calls} dearest"
-        console.print(
-            f"the {number}, replayed with policy {POLICY} at their own models and windows:"
-        )
-        console.print(Text(line(compared.headline()), style="bold"))
+        _tell_compared(console, sums, compared)
     console.print()
-    dearest = sums.sessions[0].recording
-    name = sums.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
-    name = STDIN if STDIN in options.files else name
-    table = _grid(0)
-    for words, what in (
-        (f"replay {name}", "call by call, with and without foldline"),
-        (f"replay {name} --html report.html", "the same in a browser"),
-        ("bill --since DAY --project TEXT", "some days, projects, agents, models"),
-        ("--help", "all commands"),
-    ):
-        table.add_row(f"foldline {words}", what)
-    console.print(table)
+    name = STDIN if STDIN in options.files else name_of(sums.sessions[0].recording, sums.ids[0])
+    commands = {
+        f"foldline replay {name}": "its calls with and without foldline",
+        f"foldline replay {name} --html report.html": "the same in a browser",
+        "foldline bill --since DAY --project TEXT": "some days, projects, agents, models",
+        "foldline --help": "all commands",
+    }
+    width = max(map(len, commands)) + GAP
+    is_wide = width + max(map(len, commands.values())) <= console.width
+    for words, what in commands.items():  # never wrapped, so that it can be copied
+        text = f"{words:<{width}}{what}" if is_wide else f"{words}\n    {what}"
+        console.print(Text(text), soft_wrap=True)
+
+
+def _tell_compared(console: Console, sums: Sums, compared: Compared) -> None:
+    """Print what foldline would have saved; and if that is not of the calls above, of which it is."""
+    number = "dearest" if compared.sessions == 1 else f"{compared.sessions} dearest"
+    copies = ", copies left out" * any(len(each.kin) > 1 for each in sums.sessions)
+    is_other = money(compared.dollars) != money(compared.billed)
+    how = "replayed whole, without sub-agents," if is_other else "replayed"
+    where = f"with policy {POLICY} at their own models and windows:"
+    console.print()
+    console.print(f"the {number}{copies}, {how} {where}")
+    bill = RecordedBill(dollars=compared.dollars, calls=1, foldline=compared.foldline)
+    console.print(Text(line(bill.headline()), style="bold"))
+    if is_other:
+        calls = "chosen calls, each once, and sub-agents"
+        console.print(f"the bill above has {money(compared.billed)} of them: {calls}", style="dim")
+
+
+Row: TypeAlias = tuple[tuple[str, ...], str]
+"""A name, numbers, and a text; and its style."""
+HEADING: Final = "bold"
+BLANK: Row = (), ""
 
 
 def _tell_sums(console: Console, sums: Sums, limit: int) -> None:
     """Print the sums of calls, and what the money was for, all in the same columns."""
-    table = _grid(NAME_CHARS)
-    for _ in Tally().row():
-        table.add_column(justify="right", no_wrap=True)
+    rows = list[Row]()
     headings = "calls", "prompts", "cached", "answers", "money"
     for name, tallies in sums.tallies.items() if sums.total.calls else ():
-        table.add_row()
-        table.add_row(f"by {name[:-1]}", *headings, style="bold")
-        for each, tally in list(tallies.items())[:limit]:
-            table.add_row(_homely(each), *tally.row())
+        rows += [BLANK, ((f"by {name[:-1]}", *headings), HEADING)]
+        rows += [((_homely(n), *tally.row()), "") for n, tally in list(tallies.items())[:limit]]
         if rest := list(tallies.values())[limit:]:
             more = Tally(*(sum(each) for each in zip(*map(attrs.astuple, rest), strict=True)))
-            table.add_row(f"{len(rest):,} more", *more.row(), style="dim")
+            rows.append(((f"{len(rest):,} more", *more.row()), "dim"))
     for title, parts in (("by what it was for", sums.parts), ("by file", sums.files)):
         if sums.bill.dollars and parts:
-            table.add_row()
-            table.add_row(title, "", "", "", "", "money", style="bold")
-            for each, dollars in list(parts.items())[:limit]:
-                share = f"{dollars / sums.bill.dollars:.0%}"
-                table.add_row(_homely(each.removeprefix(TOOL)), "", "", "", share, money(dollars))
-            if rest_of := list(parts.values())[limit:]:
-                share = f"{sum(rest_of) / sums.bill.dollars:.0%}"
-                about = f"{len(rest_of):,} more", "", "", "", share, money(sum(rest_of))
-                table.add_row(*about, style="dim")
-    console.print(table)
+            rows += [BLANK, ((title, "", "", "", "", "money"), HEADING)]
+            shown = [(_homely(name.removeprefix(TOOL)), paid, "") for name, paid in parts.items()]
+            if rest_of := shown[limit:]:
+                paid = sum(paid for _, paid, _ in rest_of)
+                shown[limit:] = [(f"{len(rest_of):,} more", paid, "dim")]
+            for name, paid, style in shown:
+                share = f"{paid / sums.bill.dollars:.0%}"
+                rows.append(((name, "", "", "", share, money(paid)), style))
+    _print_rows(console, rows, 5, (2, 3, 1, 4))
 
 
 def _tell_dearest(console: Console, sums: Sums, limit: int) -> None:
     """Print the dearest sessions and calls."""
-    table = _grid(len("dearest sessions"))
-    table.expand = True
-    for width in (len("01-31 23:59"), len("#1,000"), len("$1,000")):
-        table.add_column(justify="right", no_wrap=True, min_width=width)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_row()
-    table.add_row("dearest sessions", "last call", "calls", "money", "title", style="bold")
+    rows: list[Row] = [
+        BLANK,
+        (("dearest sessions", "last call", "calls", "money", "title"), HEADING),
+    ]
     for place, each in enumerate(sums.sessions[:limit]):
         paid, calls = each.spent.bill, each.spent.calls
         last = when(each.last, "%Y-%m-%d")
         dollars = money(paid.dollars) if paid.calls else "–"
         title = f"{each.recording.agent}: {each.title}"
-        table.add_row(sums.ids[place], last, f"{len(calls):,}", dollars, title)
+        rows.append(((sums.ids[place], last, f"{len(calls):,}", dollars, title), ""))
     if sums.calls:
-        table.add_row()
-        table.add_row("dearest calls", "at", "", "money", "why", style="bold")
+        rows += [BLANK, (("dearest calls", "at", "", "money", "why"), HEADING)]
     for place, call in sums.calls[:limit]:
         number = f"#{call.number:,}" if call.number else "–"
         at, dollars = when(call.at, "%m-%d %H:%M"), money(call.cost.dollars)
-        table.add_row(sums.ids[place], at, number, dollars, call.why)
+        rows.append(((sums.ids[place], at, number, dollars, call.why), ""))
+    _print_rows(console, rows, 3, (1, 2, 4))
+
+
+def _print_rows(console: Console, rows: Sequence[Row], numbers: int, spare: Iterable[int]) -> None:
+    """Print rows in columns. On a narrow screen names and texts get shorter, then the `spare` columns are left out, the
+    first one first: the other numbers are never cut."""
+    flexible = {0: (NAME_MIN, NAME_MAX), numbers + 1: (TEXT_MIN, console.width)}
+    columns = zip(*(cells for cells, _ in rows if cells), strict=True)
+    wide = [max(cell_len(line(cell)) for cell in column) for column in columns]
+    widths = {at: min(width, flexible.get(at, (width,))[0]) for at, width in enumerate(wide)}
+
+    def room() -> int:
+        return console.width - sum(widths.values()) - GAP * (len(widths) - 1)
+
+    for at in spare:
+        if room() < 0:
+            del widths[at]
+    for at, (_, most) in flexible.items():
+        if at in widths:
+            more = min(wide[at], most) - widths[at]
+            widths[at] = max(widths[at] + min(more, room()), 1)
+    table = Table.grid(padding=(0, GAP))
+    for at, width in widths.items():
+        justify: JustifyMethod = "right" if 0 < at <= numbers else "left"
+        table.add_column(width=width, no_wrap=True, overflow="ellipsis", justify=justify)
+    for cells, style in rows:
+        shown = [cells[at] for at in widths] if cells else []
+        if cells and style != HEADING and len(cells[0]) > widths[0]:
+            shown[0] = f"…{cells[0][len(cells[0]) + 1 - widths[0] :]}"
+        table.add_row(*shown, style=style)
     console.print(table)
-
-
-def _grid(width: int) -> Table:
-    """A table without lines, whose first column has names."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, min_width=width)
-    return table
 
 
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
     filters = options.since, options.until, options.project, options.agent, options.model
     if options.files or (any(filters) and any(folder.recordings for folder in folders)):
-        say("no calls: nothing in these sessions matches")
+        matched = "nothing in these sessions matches" if any(filters) else "none in these files"
+        say(f"no calls: {matched}")
         return
     say("no session found in " + ", ".join(_homely(str(folder.path)) for folder in folders))
     say("for sessions from elsewhere: foldline bill FILE; all commands: foldline --help")
 
 
 def _homely(name: str) -> str:
-    """A path with `~` for the user's home, another name unchanged; of a long one the end."""
+    """A path with `~` for the user's home, another name unchanged."""
     with suppress(ValueError, RuntimeError):
         name = f"~/{Path(name).relative_to(Path.home())}" if name.startswith("/") else name
-    name = line(name)
-    return name if len(name) <= NAME_CHARS else f"…{name[1 - NAME_CHARS :]}"
+    return line(name)
 
 
 def _json(
-    sums: Sums, folders: Sequence[Folder], options: Values, compared: RecordedBill | None
+    sums: Sums, folders: Sequence[Folder], options: Values, compared: Compared | None
 ) -> dict[str, Any]:
     parts = {"parts": sums.parts, "files": sums.files}
-    saved = compared and {
-        "sessions": compared.calls,
-        "dollars": compared.dollars,
-        "foldline": compared.foldline,
-        "saved": compared.saved,
-    }
     return {
         "bill": sums.bill.to_json(),
         **{
@@ -589,45 +645,38 @@ def _json(
             for name, named in sums.tallies.items()
         },
         "sessions": [
-            _session_json(each, sums.ids[place]) for place, each in enumerate(sums.sessions)
+            {
+                "id": each.recording.id,
+                "short": sums.ids[place],
+                "path": str(each.recording.path),
+                "agent": each.recording.agent,
+                "project": each.project,
+                "title": each.title,
+                "last": each.last,
+                "calls": len(each.spent.calls),
+                "dollars": each.spent.bill.dollars,
+            }
+            for place, each in enumerate(sums.sessions)
         ],
         "calls": [
-            _call_json(call, sums.sessions[place].recording.id)
+            {
+                "session": sums.sessions[place].recording.id,
+                "number": call.number,
+                "at": call.at,
+                "model": call.cost.usage.model,
+                "tokens": call.cost.usage.input,
+                "dollars": call.cost.dollars,
+                "why": call.why,
+            }
             for place, call in sums.calls[: options.limit]
         ],
         **{
             name: [{"name": each, "dollars": dollars} for each, dollars in named.items()]
             for name, named in parts.items()
         },
-        "compared": saved,
+        "compared": compared and attrs.asdict(compared),
         "folders": [
             {"agent": each.agent, "folder": str(each.path), "sessions": len(each.recordings)}
             for each in folders
         ],
-    }
-
-
-def _session_json(billed: Billed, short_id: str) -> dict[str, Any]:
-    return {
-        "id": billed.recording.id,
-        "short": short_id,
-        "path": str(billed.recording.path),
-        "agent": billed.recording.agent,
-        "project": billed.project,
-        "title": billed.title,
-        "last": billed.last,
-        "calls": len(billed.spent.calls),
-        "dollars": billed.spent.bill.dollars,
-    }
-
-
-def _call_json(call: PaidCall, session: str) -> dict[str, Any]:
-    return {
-        "session": session,
-        "number": call.number,
-        "at": call.at,
-        "model": call.cost.usage.model,
-        "tokens": call.cost.usage.input,
-        "dollars": call.cost.dollars,
-        "why": call.why,
     }

@@ -40,6 +40,10 @@ class Screen(Console):
     def __init__(self, file: TextIO) -> None:
         super().__init__(file=file, markup=False, emoji=False, highlight=False)
 
+    def on_broken_pipe(self) -> None:
+        """Leave to the command what rich would end with exit status 1."""
+        raise BrokenPipeError
+
     def render_str(self, text: str, **options: Any) -> Text:
         """Turn a printed string, or one in a table, into a text."""
         options.update(markup=False, emoji=False)

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from blocks import SessionFormatError
+from blocks import FoldlineError, MisuseError, SessionFormatError
 from persistence.sessions import Session
 from timeline.cli._console import print_json, progress_bar
 from timeline.cli._options import (
@@ -93,13 +93,12 @@ def replay(options: Values) -> int:
         for file, policy in pairs:
             try:
                 replays.append(_replay(file, policy, options))
-            except SessionFormatError as error:
-                if len(pairs) == 1:
+            except FoldlineError as error:
+                if len(pairs) == 1 or (isinstance(error, MisuseError) and not replays):
                     raise
-                if file.is_found:
-                    passed.append(str(error))
-                else:
-                    complain(str(error))
+                is_unread = isinstance(error, SessionFormatError)
+                text = str(error) if is_unread else f"{file.path}: {error}"
+                (passed.append if file.is_found else complain)(text)
         tell_passed_over(list(dict.fromkeys(passed)))
         is_told = _tell_all(replays, options)
     is_complete = replays and len(replays) + len(passed) == len(pairs)
@@ -162,18 +161,18 @@ def _replay_options(policy: str, options: Values) -> ReplayOptions:
 
 
 def _tell_all(replays: list[Replayed], options: Values) -> bool:
-    """Print the results and write the report; False if there is a problem."""
+    """Write the report and print the results; False if there is a problem."""
     results = [each.result for each in replays]
+    if options.html and replays:  # first, since who reads the results may stop, as `head` does
+        titles = dict.fromkeys(result.session for result in results)
+        page = report_html(", ".join(titles), [reported_replay(each) for each in replays])
+        write_report(options.html, page)
     if options.json:
         for result in results:
             print_json(result.to_json())
     else:
         tell(results)
-    if options.html and replays:
-        titles = dict.fromkeys(result.session for result in results)
-        page = report_html(", ".join(titles), [reported_replay(each) for each in replays])
-        write_report(options.html, page)
-        if not options.json:
+        if options.html and replays:
             say(f"report: {options.html}")
     for result in results:
         for problem in result.problems:

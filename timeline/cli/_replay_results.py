@@ -92,7 +92,7 @@ def _tell_one(result: ReplayResult, console: Console) -> None:
 def _lines(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     """Lines of the result: a label, the main number, and details."""
     over = plural(result.over_window_calls, "call") if result.over_window_calls else "never"
-    traffic = f"{result.tool_calls:,} tool calls, {result.tool_results:,} results"
+    traffic = f"{plural(result.tool_calls, 'tool call')}, {plural(result.tool_results, 'result')}"
     yield "model calls", f"{result.calls:,}", f"in {plural(result.turns, 'turn')}; {traffic}"
     yield (
         "tokens a call",

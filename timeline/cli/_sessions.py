@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -47,12 +48,14 @@ class SessionFile:
     bytes: int
     modified: float
     is_helper: bool = False
+    is_named: bool = False
+    """Whether a command line names the file itself, so that it must be a session."""
 
     @property
     def id(self) -> str:
         """The name of the session: the last UUID in the name of its file, or else the whole name."""
         ids = UUID.findall(self.path.name)
-        return ids[-1] if ids else Path(self.path.name.partition(".json")[0]).name
+        return ids[-1] if ids else re.sub(r"\.json[^#]*", "", self.path.name)
 
 
 @attrs.frozen
@@ -190,6 +193,18 @@ def session_of(file: str, options: Values) -> Session:
     return read_session(file, format=options.format, **bytes_limit(options))
 
 
+def recording_of(file: File) -> SessionFile:
+    """A file of a command line, as a recording of an unknown agent; one that is not there is found out when it is
+    read."""
+    bytes_, modified = 0, 0.0
+    for path in (file.path, file.path.rpartition("#")[0] or file.path):  # `results.json#3`
+        with suppress(OSError):
+            status = Path(path).stat()
+            bytes_, modified = status.st_size, status.st_mtime
+            break
+    return SessionFile("", "auto", Path(file.path), bytes_, modified, is_named=not file.is_found)
+
+
 def bytes_limit(options: Values) -> dict[str, int]:
     """`--bytes-max` as an argument, if it was given."""
     return {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
@@ -215,6 +230,14 @@ def _files(name: str, temporary: Path) -> Iterator[File]:
         yield File(str(path))
     else:
         yield File(name)
+
+
+def name_of(recording: SessionFile, short: str) -> str:
+    """What a command line calls a recording: the beginning of its id, if that leads to it, or else its path."""
+    with suppress(UsageError):
+        if not Path(short).exists() and _by_id(short) == recording.path:
+            return short
+    return shlex.quote(str(recording.path))
 
 
 def _by_id(name: str) -> Path | None:

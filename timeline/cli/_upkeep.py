@@ -34,7 +34,7 @@ from persistence import (
 )
 from persistence import repair as repair_store
 from persistence import verify as verify_store
-from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
+from persistence.sessions import Responded, Session, export_lines, exported_events
 from timeline import Timeline
 from timeline.billing import plural
 from timeline.cli._console import answer, progress_bar
@@ -131,7 +131,7 @@ def _import(file: File, options: Values) -> int:
     """Read the whole file, then append its events in one commit."""
     session = session_of(file.path, options)
     name, place = TimelineId(options.name or session.name), store_location(options)
-    if session.format == EXPORT and not session.notices:  # taken unchanged
+    if session.format == "foldline" and not session.notices:  # taken unchanged
         events = exported_events(file.path, **bytes_limit(options))
     else:
         events = [encode_event(event) for event in _events(session)]

@@ -108,5 +108,5 @@ def reserve_store(where: StoreLocation, name: TimelineId) -> Generator[EventStor
 def _check_free(store: EventStore, where: StoreLocation, name: TimelineId) -> None:
     if store.head(name):
         raise MisuseError(
-            f"{where} already has a timeline {name!r}; give another name, or another store"
+            f"{where} already has a timeline {name!r}; give another store, or, to one session, another name"
         )

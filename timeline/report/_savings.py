@@ -175,9 +175,9 @@ class Savings:
     def _done(self) -> str:
         if self.saved < 0 and not _is_nothing(self.saved):
             return f"with foldline it cost {_part(self.saved, self.full, '', 'more')}"
-        if not _is_nothing(self.saved):
+        if (saved := money(self.full, self.paid)) != NOTHING and self.saved > 0:
             share, most = f" ({self.saved / self.full:.0%})", "at most " * (self.too_long > 0)
-            return f"without foldline {money(self.full)}: saved {most}{money(self.saved)}{share}"
+            return f"without foldline {money(self.full)}: saved {most}{saved}{share}"
         extra = 0.0 if self.rewritten else max(self.paid - self.alone, 0.0)
         if _is_nothing(extra):
             return "nothing saved, nothing lost"

@@ -20,7 +20,7 @@ from blocks import (
     text_of,
 )
 from blocks.formats import Format
-from persistence.sessions import Session, read_session
+from persistence.sessions import Session, read_conversations, read_session
 from tests._table import for_each
 from tests.foreign import Model, Talk, Tool, User, responded, talks, told, written
 
@@ -519,6 +519,25 @@ def test_a_branch_that_went_on_is_a_conversation_of_its_own(write: Write, kinds:
     assert len(session.calls) == 3
     assert "the first of 2 conversations" in session.notices[0].text
     assert kinds(read_session(f"{path}#1")) == ["turn prompt", "[call]", "result", "[text]"]
+    assert [*read_conversations(path)] == [session, read_session(f"{path}#1")]
+    assert [*read_conversations(f"{path}#1")] == [read_session(f"{path}#1")]
+
+
+def test_what_an_answer_cost_that_nothing_followed_is_outside_the_conversation(
+    write: Write,
+) -> None:
+    """It is that of the file: the first conversation has it, and no other."""
+    retried, other = said("Well.", usage={"input_tokens": 7, "output_tokens": 1}), user("Hello.")
+    path = write(
+        {**pair([user("go")], retried, model="m"), "timestamp": 50},
+        pair([user("go")], CALLED),
+        pair([user("go"), CALLED, RESULT], said("Done.")),
+        pair([other], said("Hello!")),
+    )
+    first, second = read_conversations(path)
+    [aside] = first.aside
+    assert (aside.uncached, aside.output, aside.model, aside.at) == (7, 1, "m", 50)
+    assert second.aside == ()
 
 
 def test_two_lines_find_each_other_by_their_id_or_else_by_their_place(write: Write) -> None:

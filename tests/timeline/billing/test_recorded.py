@@ -154,6 +154,21 @@ def test_where_the_providers_cache_had_lost_a_prompt_it_has_lost_the_other_too()
     assert bill.foldline == pytest.approx(5 * (0.05 + 0.01)), "10,000 tokens, and none of them read"
 
 
+@pytest.mark.parametrize(
+    ("dollars", "foldline", "said"),
+    [
+        (73.366, 66.704, "bill $73.37 recorded; with foldline $66.70: saved $6.67 (9%)"),
+        (1.014, 0.8444, "bill $1.01 recorded; with foldline $0.844: saved $0.166 (17%)"),
+        (5.004, 4.996, "bill $5.00 recorded; with foldline the same"),
+        (4.996, 5.004, "bill $5.00 recorded; with foldline the same"),
+    ],
+)
+def test_what_was_saved_is_the_difference_of_the_amounts_beside_it(
+    dollars: float, foldline: float, said: str
+) -> None:
+    assert RecordedBill(dollars=dollars, calls=1, foldline=foldline).headline() == said
+
+
 def test_a_comparison_that_foldline_loses_is_the_headline() -> None:
     """30,000 tokens more, which are written to the cache."""
     calls = [

@@ -121,6 +121,7 @@ def test_a_dear_call_says_why() -> None:
             asked(1, 1, used(0, 40_000), "a.py", 30_000),
             asked(2, 2, used(40_000, 30_000), "b.py", 10),
             answered(7_300, used(0, 70_000)),
+            answered(7_360, used(50_000, 20_000)),
             answered(7_400, used(70_000, 10)),
             answered(7_500, used(70_000, 10, 20_000)),
             answered(7_600, used(0, 20_000)),
@@ -130,10 +131,34 @@ def test_a_dear_call_says_why() -> None:
         "40,000 new tokens",
         "30,000 new tokens, most of them of Read a.py",
         "lost the cache of 70,000 tokens, 2 h after the last call",
+        "lost part of the cache: 20,000 tokens, 1 min after the last call",
         "read 70,000 tokens from the cache",
         "wrote 20,000 tokens",
         "the first after the agent cut its prompt to 20,000 tokens",
     ]
+
+
+def test_what_no_cache_had_was_not_lost() -> None:
+    usage = [
+        UsageRecorded(id=EventId(""), at=0.0, model=MODEL, uncached=tokens)
+        for tokens in (40_000, 41_000, 41_010)
+    ]
+    spent = spending_of(
+        session(told(0, "go"), *(answered(at, each) for at, each in enumerate(usage)))
+    )
+    assert [call.why for call in spent.calls] == [
+        "40,000 new tokens",
+        "41,000 tokens, none from a cache",
+        "41,010 tokens, none from a cache",
+    ]
+
+
+def test_most_of_the_new_tokens_are_more_than_half_of_them() -> None:
+    read = asked(1, 1, used(0, 40_000), "a.py", 400) + asked(1, 2, None, "a.py", 400)
+    others = [each for n in (3, 4) for each in asked(1, n, None, f"{n}.py", 500)]
+    for more, share in (([], "most"), (others, "many"), (others[:2], "most")):
+        spent = spending_of(session(told(0, "go"), *read, *more, answered(2, used(40_000, 30_000))))
+        assert spent.calls[-1].why == f"30,000 new tokens, {share} of them of Read a.py"
 
 
 def test_calls_outside_the_conversation_are_a_part_by_themselves() -> None:

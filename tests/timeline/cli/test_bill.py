@@ -213,7 +213,7 @@ def test_a_session_that_repeats_another_is_counted_once(run: Run, home: Path) ->
     longer = claude(name="a") + claude(day=2, prompts=1, name="b")
     of_claude(home, "b", [line | {"sessionId": "b"} for line in longer])
     ran = run("bill", "--json", "--compare", 0)
-    assert "3 calls found in several files counted once" in ran.err
+    assert "3 calls found in several sessions counted once" in ran.err
     bill = json.loads(ran.out)
     assert bill["bill"]["dollars"] == pytest.approx(THREE + ONCE)
     assert sum(row["dollars"] for row in bill["parts"]) == pytest.approx(THREE + ONCE)
@@ -258,8 +258,58 @@ def test_files_from_elsewhere_are_read_in_place_of_those(run: Run, home: Path) -
     assert "2 calls" in ran.out
     assert "1 file passed over" in ran.err
     assert "foldline replay logs/b.jsonl" in ran.out
-    ran = run("bill", "logs/none.jsonl")
-    assert (ran.code, ran.err) == (1, "foldline: logs/none.jsonl: No such file or directory\n")
+
+
+def test_a_named_file_that_cannot_be_read_is_an_error_and_the_others_are_read(
+    run: Run, home: Path
+) -> None:
+    put(home / "logs/b.jsonl", claude())
+    (home / "logs/c.jsonl").symlink_to("gone.jsonl")
+    Path("text.txt").write_text("no session")
+    for name in ("none.jsonl", "none.jsonl#1", "text.txt", home / "logs/c.jsonl"):
+        ran = run("bill", name, home / "logs/b.jsonl", "--compare", 0)
+        assert (ran.code, ran.out[:12]) == (1, f"bill ${THREE:.3f} ")
+        assert f"foldline: {str(name).removesuffix('#1')}: " in ran.err
+        ran = run("bill", name)
+        assert (ran.code, ran.out) == (1, "no calls: none in these files\n")
+    ran = run("bill", home / "logs", "--compare", 0)
+    assert (ran.code, ran.out[:12]) == (0, f"bill ${THREE:.3f} ")
+    assert f"1 file passed over: {home}/logs/c.jsonl: no such file" in ran.err
+
+
+def test_every_conversation_of_a_file_is_counted_and_each_has_its_own_name(run: Run) -> None:
+    """A proxy's log, in which two agents take turns."""
+    log = Path("two.jsonl")
+    put(log, [line for n in range(3) for who in ("a", "b") for line in asked(n, who)])
+    bill = found(run, log)
+    assert bill["bill"]["calls"] == 6
+    assert {each["id"]: each["path"] for each in bill["sessions"]} == {
+        "two": "two.jsonl",
+        "two#1": "two.jsonl#1",
+    }
+    assert sum(each["dollars"] for each in bill["sessions"]) == pytest.approx(
+        bill["bill"]["dollars"]
+    )
+    one = found(run, f"{log}#1")
+    assert [each["path"] for each in one["sessions"]] == ["two.jsonl#1"]
+    assert one["bill"]["calls"] == 3
+    assert "foldline replay two.jsonl" in run("bill", log).out
+    assert json.loads(run("bill", log, "--json").out)["compared"]["sessions"] == 2
+
+
+def asked(number: int, who: str) -> list[dict[str, Any]]:
+    """One request of an agent, with its whole history, and the answer."""
+    talk: list[dict[str, Any]] = [{"role": "user", "content": f"I am {who}. Go on."}]
+    for n in range(number):
+        talk.append({"role": "assistant", "content": [{"type": "text", "text": f"{who}{n}"}]})
+        talk.append({"role": "user", "content": "And?"})
+    usage = {"input_tokens": 1_000 * (number + 1), "output_tokens": 100}
+    text = {"type": "text", "text": f"{who}{number}"}
+    answer = {"type": "message", "id": f"msg_{who}{number}", "model": OPUS, "content": [text]}
+    request = {"model": OPUS, "system": "Be kind.", "messages": talk}
+    response = {**answer, "role": "assistant", "usage": usage}
+    at = stamp(1, 10 * number + (who == "b"))
+    return [{"timestamp": at, "request": request, "response": response}]
 
 
 @pytest.mark.parametrize(
@@ -358,6 +408,81 @@ def test_the_dearest_are_compared_and_the_result_is_kept(
     assert "saved $1.00 (50%)" in run("bill", "--compare", 1).out
     of_claude(home, "a", claude(prompts=4))
     assert "$1.00" not in run("bill", "--compare", 1).out, "the file has changed"
+
+
+def test_what_was_replayed_is_said_if_it_is_not_what_is_billed(run: Run, home: Path) -> None:
+    """Of a session and its resumed copy, the dearer one is replayed: whole, and without its sub-agents."""
+
+    def compared(*options: str) -> tuple[dict[str, Any], str]:
+        lines = run("bill", *options).out.splitlines()
+        place = next(n for n, each in enumerate(lines) if "replayed" in each)
+        data: dict[str, Any] = json.loads(run("bill", "--json", *options).out)["compared"]
+        return data, "\n".join(lines[place : place + 3])
+
+    of_claude(home, "a", claude(name="a"))
+    data, said = compared()
+    assert data["billed"] == pytest.approx(data["dollars"])
+    assert "the dearest, replayed with policy" in said
+    assert "of them" not in said
+    longer = claude(name="a") + claude(day=2, prompts=2, name="b")
+    of_claude(home, "b", [line | {"sessionId": "b"} for line in longer])
+    helper = [line | {"isSidechain": True} for line in claude(day=3, name="a", prompts=1)]
+    put(home / ".claude/projects/-home-me-shop/a/subagents/agent-1.jsonl", helper)
+    data, said = compared()
+    assert data["sessions"] == 1
+    assert data["dollars"] == pytest.approx(THREE)
+    assert data["billed"] == pytest.approx(THREE + ONCE)
+    assert "the dearest, copies left out, replayed whole, without sub-agents, with policy" in said
+    assert f"the bill above has ${THREE + ONCE:.3f} of them: chosen calls" in said
+    data, said = compared("--since", "2026-07-02", "--until", "2026-07-02")
+    assert data["billed"] == pytest.approx(2 * ONCE + 0.005)
+    assert data["dollars"] == pytest.approx(THREE + 2 * ONCE + 0.005)
+    assert "replayed whole" in said
+
+
+@pytest.mark.parametrize("width", [20, 30, 40, 60, 72, 80, 110])
+def test_on_any_screen_amounts_and_commands_are_whole(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = Path("a folder with a name that is rather long/session.jsonl")
+    put(path, claude())
+    lines = run("bill", path, "--compare", 0).out.splitlines()
+    rows = [each for each in lines if not each.startswith(("foldline", "bill", " "))]
+    start = next(n for n, each in enumerate(rows) if each.startswith("by day"))
+    for row in rows[start:]:
+        assert len(row) <= width
+    assert any(row.startswith("2026-07-01") and row.endswith(f" ${THREE:.3f}") for row in rows)
+    bill = found(run, path)
+    for part in bill["parts"][:5]:
+        assert any(row.endswith(f" ${part['dollars']:.3f}") for row in rows), part
+    for call in bill["calls"]:
+        assert any(f" ${call['dollars']:.3f}" in row for row in rows), call
+    commands = [each.partition("  ")[0] for each in lines if each.startswith("foldline replay")]
+    name = shlex.quote(str(path))
+    assert commands == [f"foldline replay {name}", f"foldline replay {name} --html report.html"]
+
+
+def test_the_printed_name_of_a_session_leads_to_it_whatever_was_chosen(
+    run: Run, home: Path
+) -> None:
+    """Where another session that is not billed begins alike; where it is a sub-agent's; where two have one id."""
+
+    def replayed(*options: str) -> Ran:
+        lines = run("bill", "--compare", 0, *options).out.splitlines()
+        command = next(each for each in lines if each.startswith("foldline replay"))
+        return run(*shlex.split(command.partition("  ")[0])[1:], "--json")
+
+    folder = home / ".claude/projects/-home-me-shop"
+    for n, day in (("1", 1), ("2", 2)):
+        put(folder / f"11111111-2222-4333-8444-{n * 12}.jsonl", claude(day=day, prompts=day))
+    assert json.loads(replayed("--since", "2026-07-02").out)["calls"] == 2
+    put(folder / "gone/subagents/agent-1.jsonl", claude(day=4, name="gone", prompts=4))
+    assert json.loads(replayed("--since", "2026-07-04").out)["calls"] == 4
+    copy = claude(day=5, name="e", prompts=5)
+    for project in ("x", "y"):
+        put(home / f".claude/projects/{project}/{uuid_of('e')}.jsonl", copy)
+    assert json.loads(replayed("--since", "2026-07-05").out)["calls"] == 5
 
 
 def test_a_session_that_cannot_be_replayed_is_billed_all_the_same(run: Run, home: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -96,6 +97,30 @@ def test_a_reader_that_goes_away_is_no_error(session: Path, tmp_path: Path) -> N
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert ran.stdout.startswith(b'{"foldline_export"')
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("models",),
+        ("bill", "invented.jsonl", "--compare", "0"),
+        ("bill", "invented.jsonl", "--compare", "0", "--json"),
+        ("replay", "invented.jsonl", "--html", "report.html"),
+        ("replay", "invented.jsonl", "--html", "report.html", "--json"),
+    ],
+)
+def test_for_whatever_is_printed_and_what_is_written_is_written_all_the_same(
+    session: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    shutil.copyfile(session, tmp_path / "invented.jsonl")
+    gone, pipe = os.pipe()
+    os.close(gone)
+    ran = subprocess.run(
+        [*FOLDLINE, *command], cwd=tmp_path, stdout=pipe, stderr=subprocess.PIPE, check=False
+    )
+    os.close(pipe)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert (tmp_path / "report.html").exists() == ("report.html" in command)
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`foldline replay`, as people and machines see it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
     ]
 
 
+def test_what_is_wrong_with_one_of_several_files_takes_nothing_from_the_others(
+    run: Run, session: Path
+) -> None:
+    Path("other").mkdir()
+    shutil.copyfile(session, "other/invented.jsonl")
+    ran = run("replay", session, "other/invented.jsonl", *SMALL, "--store", "s.duckdb", "--json")
+    assert (ran.code, len(ran.out.splitlines())) == (1, 1)
+    assert ran.err.startswith("foldline: other/invented.jsonl: s.duckdb already has a timeline")
+    assert "give another store, or, to one session, another name" in ran.err
+    alone = ("--name", "second", "--store", "s.duckdb")
+    assert run("replay", "other/invented.jsonl", *SMALL, *alone).code == 0
+
+
 @for_each(
     ("arguments", "message"),
     [
@@ -119,7 +133,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
         (("--window", -1), "window must be a positive number of tokens, not -1"),
         (("--window", "wide"), "'wide' is not a number of tokens; write 30000, 30k or 1m"),
         (("--policy", "nope"), "no policy 'nope'; known:"),
-        (("--policy", "none.toml"), "policy file none.toml"),
+        (("--policy", "none.toml"), "policy file none.toml: No such file or directory"),
         (("--counter", "nope"), "no counter 'nope'; there are model, o200k and estimate"),
         (("--format", "nope"), "no session format 'nope'"),
         (("--base-url", "http://localhost"), "works only with --summarizer anthropic"),
