@@ -3,7 +3,7 @@
 A rung is an object with a name and a method `propose(scope)`. It sees the view as the earlier rungs left it, and proposes
 blocks to hide, as data (`Proposal`), or a range to fold (`FittedRange`). The built-in ones, each with what it takes:
 
-    externalize   large results: their content goes to the artifact store, and a pointer with excerpts stays
+    externalize   large results: their content goes to the artifact store, and a pointer stays
     summarize     everything before a cut: one summary with a digest takes its place
     clear         results: each becomes a placeholder, if its durability allows it
     drop          whole rounds, as a last resort: one line says how to find them
@@ -103,7 +103,7 @@ class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifact: ArtifactId = ArtifactId("")
     """Externalize: id of the artifact that will hold the content."""
     replacement: str = ""
-    """Clear, externalize, drop: the text in place of the first block: a placeholder, a pointer with excerpts, a line."""
+    """Clear, externalize, drop: the text in place of the first block: a placeholder, a pointer, a line."""
     path: str = ""
     """Externalize: path of the result."""
     sensitivity: Sensitivity = "internal"

@@ -291,7 +291,7 @@ class Policy:
     externalize_tokens: int = attrs.field(default=1000, validator=_whole())
     """Results of this many tokens or more are moved to the artifact store."""
     pointer_tokens: int = attrs.field(default=300, validator=_whole())
-    """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
+    """Tokens of the content in a pointer to an artifact, or in the placeholder of a cleared result: its beginning and end."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
         factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_TABLE, hash=False
     )
