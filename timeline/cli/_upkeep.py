@@ -35,7 +35,7 @@ from persistence import (
 from persistence import repair as repair_store
 from persistence import verify as verify_store
 from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
-from timeline import Timeline
+from timeline import Options, Timeline
 from timeline.billing import plural
 from timeline.cli._console import answer, progress_bar
 from timeline.cli._options import (
@@ -293,7 +293,9 @@ def retain(options: Values) -> int:
     argument("path", required=False, metavar="PATH", help="remove only this block"),
     option("--artifact", metavar="REF", help="remove only this artifact"),
     option(
-        "--artifacts", metavar="WHERE", help="folder or URL of the artifacts, if not in the store"
+        "--artifacts",
+        metavar="WHERE",
+        help="folder or URL of the artifacts, if not in the store; none: they are gone",
     ),
     option("--yes", is_flag=True, help="remove a whole timeline without asking"),
     STORE,
@@ -302,7 +304,9 @@ def forget(options: Values) -> int:
     """Remove the data; print what is gone and where copies may remain."""
     if options.path is not None and options.artifact is not None:
         raise click.UsageError("--artifact and PATH cannot be used together: give one of them")
-    where = {} if options.artifacts is None else {"artifacts": options.artifacts}
+    where: Options = {}
+    if options.artifacts is not None:
+        where["artifacts"] = None if options.artifacts in ("none", "None") else options.artifacts
     with store_to_write(options, destroying="forget") as store:
         if options.path is None and options.artifact is None and not options.yes:
             if not sys.stdin.isatty():
