@@ -111,13 +111,17 @@ def write_archive(
                 unfinished.unlink()
 
 
-def remove_archive(file: str) -> None:
-    """Remove an archive, if it is there."""
-    if is_url(file):
-        objects, name = _in_bucket(file)
-        objects.delete(name)
-    else:
-        Path(file).unlink(missing_ok=True)
+def remove_archive(file: str) -> bool:
+    """Remove an archive; return whether it was there, and is gone."""
+    try:
+        if is_url(file):
+            objects, name = _in_bucket(file)
+            objects.delete(name)
+        else:
+            Path(file).unlink()
+    except (OSError, StoreError, MisuseError):
+        return False
+    return True
 
 
 def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
@@ -413,6 +417,7 @@ def trim(
     else:
         return Removed()
     events, size = held.trim(before, rest)
+    events = max(events, rest.forgotten - old.forgotten)  # with those that were in archives
     return Removed(events=events, size=size, unused=_unused(held))
 
 
@@ -427,8 +432,9 @@ def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
 
 def remove(held: HeldTimeline) -> Removed:
     """Remove the timeline."""
-    events, size = held.remove()
-    return Removed(events=events, size=size, unused=_unused(held))
+    (events, size), unused = held.remove(), _unused(held)
+    events += sum(each.last - each.first + 1 for each in held.rest.archives if each.file in unused)
+    return Removed(events=events, size=size, unused=unused)
 
 
 def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str]]:

@@ -267,7 +267,8 @@ def retain(options: Values) -> int:
         Timeline.open(options.id, store=store) as timeline,
     ):
         removed = timeline.retain(keeping, archive=options.archive)
-        left = store.erase() if options.erase else ()
+        left = [f"the archive {file}, which could not be removed" for file in removed.unused]
+        left += store.erase() if options.erase else ()
         first = store.kept(timeline.id).first
     facts = {
         "timeline": options.id,
@@ -277,7 +278,7 @@ def retain(options: Values) -> int:
         "first": first,
         "erased": options.erase,
         "unused": list(removed.unused),
-        "may_remain": list(left),
+        "may_remain": left,
     }
     verb = "forgotten" if options.forget else f"archived in {options.archive}"
     amount = f"{plural(removed.events, 'event')} {verb}"

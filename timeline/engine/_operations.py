@@ -703,8 +703,8 @@ class Operations:
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
     ) -> Flow[Removed]:
         """Remove the events that the window does not need (`"forget"`), or move them into a file in the folder
-        `archive` (`"archive"`); return how many.  Artifacts that have expired (`Policy.artifact_seconds`) are removed
-        in any case.
+        `archive` (`"archive"`); return how many.  Archives that no log needs any more are deleted; `unused` names
+        those that could not be.  Artifacts that have expired (`Policy.artifact_seconds`) are removed in any case.
 
         Raises:
             MisuseError: there is no such retention or folder, or the store cannot remove events.

@@ -188,9 +188,13 @@ def _erased(store: EventStore, remove: Callable[[], Removed]) -> tuple[Removed, 
     """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
     where copies may remain."""
     removed = remove()
-    for file in removed.unused:
-        persistence.remove_archive(file)
-    return removed, store.erase()
+    left = tuple(f"the archive {file}, which could not be removed" for file in _undeleted(removed))
+    return removed, (*left, *store.erase())
+
+
+def _undeleted(removed: Removed) -> tuple[str, ...]:
+    """Delete the archives to which no log refers any more; return those that could not be deleted."""
+    return tuple(file for file in removed.unused if not persistence.remove_archive(file))
 
 
 def _checked_artifacts(
@@ -295,9 +299,10 @@ class Retention:
                 yield CallHook(observer, _failed(engine.id, folds[-1], error))
 
     def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
-        """Archive or forget all events before version `before`."""
+        """Archive or forget all events before version `before`; `unused` are archives that could not be deleted."""
         if self.folder is None:
-            return store.trim(timeline, before)
+            removed = store.trim(timeline, before)
+            return attrs.evolve(removed, unused=_undeleted(removed))
         done = Removed()
         while (first := store.kept(timeline).first) < before:
             step = store.trim(timeline, min(first + STEP, before), archive=self.folder)

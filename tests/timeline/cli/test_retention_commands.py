@@ -73,6 +73,23 @@ def test_what_is_forgotten_is_said_in_one_line(run: Run) -> None:
     assert SAYS.encode() not in Path("foldline.duckdb").read_bytes()
 
 
+def test_what_was_archived_is_forgotten_with_its_file(run: Run) -> None:
+    Path("old").mkdir()
+    moved = json.loads(run("retain", "invented", "--archive", "old", "--json").out)
+    done = json.loads(run("retain", "invented", "--forget", "--json").out)
+    assert (done["events"], done["unused"], done["may_remain"]) == (moved["events"], [], [])
+    assert list(Path("old").iterdir()) == []
+
+
+def test_an_archive_that_is_elsewhere_may_remain(run: Run) -> None:
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    [file] = Path("old").iterdir()
+    Path("old").rename("moved")
+    ran = run("retain", "invented", "--forget")
+    assert f"may remain: the archive {file.absolute()}, which could not be removed\n" in ran.out
+
+
 def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
     ran = run("forget", "invented", PATH)
     assert ran.code == 0

@@ -230,10 +230,30 @@ def test_what_was_kept_so_far_is_removed_by_command(store: Any, tmp_path: Path) 
     assert timeline.retain("archive", archive=tmp_path) == Removed()
     assert timeline.events()[0][0] == 1
     [file] = tmp_path.glob("*.parquet")
-    assert timeline.retain("forget").unused == (str(file),)
+    forgotten = timeline.retain("forget")
+    assert (forgotten.events, forgotten.unused) == (done.events, ())
+    assert not file.exists(), "no log names it any more"
     with pytest.raises(ForgottenError):
         timeline.events()
     assert request_bytes(timeline.render()) == before
+
+
+def test_an_archive_that_cannot_be_deleted_is_named(store: Any, tmp_path: Path) -> None:
+    timeline = talked(store)
+    timeline.retain("archive", archive=tmp_path)
+    [file] = tmp_path.glob("*.parquet")
+    file.rename(tmp_path / "moved")
+    assert timeline.retain("forget").unused == (str(file),)
+
+
+def test_an_archive_stays_while_a_fork_reads_it(store: Any, tmp_path: Path) -> None:
+    timeline = talked(store)
+    timeline.retain("archive", archive=tmp_path)
+    fork = timeline.fork("fork")
+    assert timeline.retain("forget").unused == ()
+    assert fork.events()[0][0] == 1
+    assert fork.retain("forget").unused == ()
+    assert list(tmp_path.glob("*.parquet")) == []
 
 
 def test_without_a_compaction_there_is_nothing_to_remove() -> None:
