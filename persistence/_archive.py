@@ -186,6 +186,18 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     return rows
 
 
+def at_hand(rest: Rest) -> tuple[Rest, str]:
+    """See `EventStore.at_hand`."""
+    for number, archive in reversed([*enumerate(rest.archives, 1)]):
+        try:
+            with _checked(archive):
+                pass
+        except (DamagedStoreError, StoreError, MisuseError) as error:
+            later = rest.archives[number:]
+            return attrs.evolve(rest, forgotten=archive.last, archives=later), str(error)
+    return rest, ""
+
+
 def archived_within(rest: Rest, first: int, last: int) -> Iterator[Row]:
     """The archived rows of a log with versions from `first` to `last`.
 

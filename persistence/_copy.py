@@ -60,13 +60,15 @@ def copy_store(
     for name, info in infos.items():
         last = source.kept(name).forgotten
         stand_in(target, info, last)
-        counts.append(_copy_timeline(source, target, name, copies))
+        try:
+            counts.append(_copy_timeline(source, target, name, copies))
+        except DamagedStoreError as damage:
+            copies.damage.append(f"{name}: {damage}")
+            continue
         forget_stand_ins(target, name, last)
         forgotten += last if counts[-1] else 0
-    for damage in copies.damage:
-        raise DamagedStoreError(
-            f"{damage}; `foldline repair` saves the undamaged part into a new store"
-        )
+    if copies.damage:
+        raise DamagedStoreError("; ".join((*copies.damage, "everything else was copied")))
     return CopyReport(
         timelines=sum(map(bool, counts)),
         events=sum(counts),
@@ -87,7 +89,7 @@ class _ArtifactCopies:
     _ours: ArtifactStore | None
     copied: int = 0
     damage: list[str] = attrs.field(factory=list[str])
-    """A sentence for each artifact that cannot be copied."""
+    """A sentence for each artifact that cannot be copied, and for each timeline of which not everything can."""
     _ids: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
 
     def take(
@@ -102,13 +104,15 @@ class _ArtifactCopies:
         if self._theirs is None:
             return
         if self._ours is not None:
-            self.copied += copy_artifacts(
-                self._theirs, self._ours, is_wanted, self.damage.append, artifact
-            )
+            self.copied += copy_artifacts(self._theirs, self._ours, is_wanted, self._note, artifact)
         elif any(is_wanted(entry.metadata) for entry in self._theirs.backend.entries(artifact)):
             raise MisuseError(
                 "these timelines have artifacts, but the target store cannot hold artifacts; choose another target"
             )
+
+    def _note(self, damage: str) -> None:
+        advice = "`foldline repair` saves the undamaged part into a new store"
+        self.damage.append(f"{damage}; {advice}")
 
     def take_named(self, text: str) -> None:
         """Copy the artifacts whose ids occur in a text."""

@@ -818,9 +818,10 @@ class Operations:
         Raises:
             MisuseError: the log has no such version.
             ForgottenError: events that it needs were forgotten.
+            DamagedStoreError: they are in an archive that cannot be read.
         """
         checked(version, NUMBER, "at()", "version")
-        events: list[Recorded] = yield from self.engine.events()
+        events: list[Recorded] = yield from self.engine.events_at_hand()
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
             raise MisuseError(f"version {version} is outside of the range 0 to {last}")

@@ -93,7 +93,7 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
     """
     engine.check_open()
     store = _retaining(engine)
-    log = yield from engine.events()
+    log = yield from engine.events_at_hand()
     elsewhere = yield from _checked_artifacts(engine, log)
     blocks = sum(isinstance(event, BlockAppended) for _, event in log)
     rest = yield from engine.rest_of_log()
@@ -242,7 +242,9 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
-    """Whether two timelines share their first event; also True if one of them has no events."""
+    """Whether two timelines share their first event; also True if one of them has no events, or it cannot be read."""
+    if any(store.at_hand(each)[1] for each in (timeline, name)):
+        return True
     forgotten = max(store.kept(each).forgotten for each in (timeline, name))
     mine, other = (store.read(each, after=forgotten, limit=1) for each in (timeline, name))
     return not mine or not other or mine[0][1].id == other[0][1].id

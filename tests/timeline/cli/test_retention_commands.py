@@ -90,6 +90,30 @@ def test_an_archive_that_is_elsewhere_may_remain(run: Run) -> None:
     assert f"may remain: the archive {file.absolute()}, which could not be removed\n" in ran.out
 
 
+def test_commands_that_need_no_archive_go_on_without_it(run: Run, session: Path) -> None:
+    run("import", session, "--name", "other")
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    [path, *_] = [row["path"] for row in json.loads(run("show", "invented", "--json").out)][-1:]
+    Path("old").rename("moved")
+    for alone in (("render", "invented"), ("account", "invented"), ("show", "other")):
+        ran = run(*alone)
+        assert (ran.code, "archive" in ran.err, bool(ran.out)) == (0, False, True)
+    for part in (("show", "invented", path), ("show", "invented", "--tail", 3)):
+        ran = run(*part)
+        assert (ran.code, "invented: archive" in ran.err, bool(ran.out)) == (0, True, True)
+    for every in (("list",), ("search", "e"), ("savings",), ("copy", "bak.duckdb")):
+        ran = run(*every)
+        assert (ran.code, "invented: archive" in ran.err) == (1, True)
+        assert bool(ran.out) == (every[0] != "copy")
+    assert json.loads(run("list", "--json", "--store", "bak.duckdb").out)[0]["id"] == "other"
+    for whole in (("show", "invented"), ("stats", "invented"), ("export", "invented")):
+        ran = run(*whole)
+        assert (ran.code, ran.out) == (1, ""), "what is not whole is not shown as if it were"
+    assert run("forget", "invented", "--yes").code == 0
+    assert run("list").code == 0
+
+
 def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
     ran = run("forget", "invented", PATH)
     assert ran.code == 0

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 
 from blocks import (
+    DamagedStoreError,
     ForgottenError,
     MisuseError,
     RangeCompacted,
@@ -244,6 +245,49 @@ def test_an_archive_that_cannot_be_deleted_is_named(store: Any, tmp_path: Path) 
     [file] = tmp_path.glob("*.parquet")
     file.rename(tmp_path / "moved")
     assert timeline.retain("forget").unused == (str(file),)
+
+
+def test_an_archive_that_is_away_takes_only_its_own_events_with_it(
+    store: Any, tmp_path: Path
+) -> None:
+    timeline = talked(store)
+    other = open_timeline("other", store=store, ids=Ids("o"))
+    other.user("question of another timeline")
+    timeline.retain("archive", archive=tmp_path)
+    [file] = tmp_path.glob("*.parquet")
+    file.rename(tmp_path / "moved")
+    first = store.kept(T).first
+    request = request_bytes(timeline.render())
+
+    left, why = store.at_hand(T)
+    assert (left.first, left.forgotten, left.archives) == (first, first - 1, ())
+    assert file.name in why
+    assert store.at_hand(other.id) == (store.kept(other.id), "")
+    skims = dict(store.skim([T, other.id], 3, (), ("UsageRecorded",)))
+    assert [version for version, _ in skims[T].first][:1] == [first]
+    assert len(skims[other.id].first) == other.version
+    assert {hit.timeline for hit in store.search("question")} == {T, "other"}
+    assert all(hit.version >= first for hit in store.search("question") if hit.timeline == T)
+    assert request_bytes(timeline.render_at(timeline.version)) == request
+    for needs_it in (
+        lambda: timeline.events(),
+        lambda: timeline.at(1),
+        lambda: store.search("question", T),
+    ):
+        with pytest.raises(DamagedStoreError, match=file.name):
+            needs_it()
+
+    with closing(MemoryStore()) as target:
+        with pytest.raises(DamagedStoreError, match=f"{T}: archive .*everything else was copied"):
+            store.copy_to(target)
+        assert [info.id for info in target.list()] == ["other"]
+        (tmp_path / "moved").rename(file)
+        assert store.copy_to(target).timelines == 1
+        file.rename(tmp_path / "moved")
+
+    done = timeline.forget()
+    assert f"the archive {file}, which could not be removed" in done.may_remain
+    assert [info.id for info in store.list()] == ["other"]
 
 
 def test_an_archive_stays_while_a_fork_reads_it(store: Any, tmp_path: Path) -> None:
