@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import attrs
 
 from blocks import MisuseError, StoreError, StoreLockedError
-from persistence._log import is_sound
+from persistence._log import ArchivedRange, is_sound
 from persistence._store import StoreLocation
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -306,6 +306,8 @@ def copied(path: Path, endings: Sequence[str], folder: Path) -> Path:
     copy.  Files that do not exist are left out."""
     import shutil  # as above
 
+    with suppress(FileExistsError):
+        (folder / ORIGIN).symlink_to(path.parent)
     for ending in endings:
         copy = folder / (path.name + ending)
         try:
@@ -313,6 +315,27 @@ def copied(path: Path, endings: Sequence[str], folder: Path) -> Path:
         except FileNotFoundError:  # a checkpoint may remove the log at any time
             copy.unlink(missing_ok=True)
     return folder / path.name
+
+
+ORIGIN: Final = ".foldline-copied-from"
+"""A link in the folder of a copy, to the folder of the store: its archives are not copied."""
+
+
+def moved_with(
+    archives: Sequence[ArchivedRange], folder: Callable[[], Path | None]
+) -> tuple[ArchivedRange, ...]:
+    """The archives; those that are not at their recorded places any more where they were moved with a store in this
+    folder: beside it, or in a folder there of the same name. Whoever reads one compares its hash."""
+
+    def found(archive: ArchivedRange) -> ArchivedRange:
+        recorded = Path(archive.file)
+        if "://" in archive.file or recorded.exists() or (here := folder()) is None:
+            return archive
+        here = (here / ORIGIN).resolve() if (here / ORIGIN).is_symlink() else here
+        there = (here / recorded.parent.name / recorded.name, here / recorded.name)
+        return next((attrs.evolve(archive, file=str(p)) for p in there if p.exists()), archive)
+
+    return tuple(map(found, archives))
 
 
 @attrs.frozen

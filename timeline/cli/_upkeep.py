@@ -35,7 +35,7 @@ from persistence import (
 from persistence import repair as repair_store
 from persistence import verify as verify_store
 from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
-from timeline import Options, Timeline
+from timeline import Timeline
 from timeline.billing import plural
 from timeline.cli._console import answer, progress_bar
 from timeline.cli._options import (
@@ -266,23 +266,26 @@ def retain(options: Values) -> int:
         store_to_write(options, destroying) as store,
         Timeline.open(options.id, store=store) as timeline,
     ):
+        known = {archive.sha256: archive for archive in store.kept(timeline.id).archives}
         removed = timeline.retain(keeping, archive=options.archive)
         left = [f"the archive {file}, which could not be removed" for file in removed.unused]
         left += store.erase() if options.erase else ()
-        first = store.kept(timeline.id).first
+        rest = store.kept(timeline.id)
+    moved = [each for each in rest.archives if known.get(each.sha256, each) != each]
     facts = {
         "timeline": options.id,
         "retention": keeping,
         "events": removed.events,
         "bytes": removed.size,
-        "first": first,
+        "first": rest.first,
         "erased": options.erase,
         "unused": list(removed.unused),
         "may_remain": left,
     }
     verb = "forgotten" if options.forget else f"archived in {options.archive}"
     amount = f"{plural(removed.events, 'event')} {verb}"
-    text = f"{options.id}: {amount}; the store still has the events from {first} on"
+    amount += f", {plural(len(moved), 'archive')} found there" if moved else ""
+    text = f"{options.id}: {amount}; the store still has the events from {rest.first} on"
     status = answer(options, facts, text)
     _tell_each(options, "may remain", left)
     return status
@@ -305,9 +308,8 @@ def forget(options: Values) -> int:
     """Remove the data; print what is gone and where copies may remain."""
     if options.path is not None and options.artifact is not None:
         raise click.UsageError("--artifact and PATH cannot be used together: give one of them")
-    where: Options = {}
-    if options.artifacts is not None:
-        where["artifacts"] = None if options.artifacts in ("none", "None") else options.artifacts
+    place = None if options.artifacts in ("none", "None") else options.artifacts
+    where: dict[str, Any] = {} if options.artifacts is None else {"artifacts": place}
     with store_to_write(options, destroying="forget") as store:
         if options.path is None and options.artifact is None and not options.yes:
             if not sys.stdin.isatty():

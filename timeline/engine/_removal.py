@@ -305,9 +305,10 @@ class Retention:
         if self.folder is None:
             removed = store.trim(timeline, before)
             return attrs.evolve(removed, unused=_undeleted(removed))
-        done = Removed()
-        while (first := store.kept(timeline).first) < before:
-            step = store.trim(timeline, min(first + STEP, before), archive=self.folder)
+        until, done = 0, Removed()
+        while until < before:
+            until = min(store.kept(timeline).first + STEP, before)
+            step = store.trim(timeline, until, archive=self.folder)
             done = Removed(events=done.events + step.events, size=done.size + step.size)
         return done
 

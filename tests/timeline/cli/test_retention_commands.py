@@ -90,6 +90,19 @@ def test_an_archive_that_is_elsewhere_may_remain(run: Run) -> None:
     assert f"may remain: the archive {file.absolute()}, which could not be removed\n" in ran.out
 
 
+def test_a_folder_of_archives_that_was_moved_is_named_once(run: Run) -> None:
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    before = run("export", "invented").out
+    Path("elsewhere").mkdir()
+    Path("old").rename("elsewhere/moved")
+    assert "foldline retain ID --archive PLACE" in run("export", "invented").err
+    ran = run("retain", "invented", "--archive", "elsewhere/moved")
+    assert "0 events archived in elsewhere/moved, 1 archive found there;" in ran.out
+    assert run("export", "invented").out == before
+    assert run("verify").code == 0
+
+
 def test_commands_that_need_no_archive_go_on_without_it(run: Run, session: Path) -> None:
     run("import", session, "--name", "other")
     Path("old").mkdir()

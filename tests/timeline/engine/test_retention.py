@@ -270,7 +270,7 @@ def test_an_archive_that_is_away_takes_only_its_own_events_with_it(
     assert all(hit.version >= first for hit in store.search("question") if hit.timeline == T)
     assert request_bytes(timeline.render_at(timeline.version)) == request
     for needs_it in (
-        lambda: timeline.events(),
+        timeline.events,
         lambda: timeline.at(1),
         lambda: store.search("question", T),
     ):
@@ -288,6 +288,29 @@ def test_an_archive_that_is_away_takes_only_its_own_events_with_it(
     done = timeline.forget()
     assert f"the archive {file}, which could not be removed" in done.may_remain
     assert [info.id for info in store.list()] == ["other"]
+
+
+def test_a_place_to_which_archives_were_moved_is_noted(store: Any, tmp_path: Path) -> None:
+    (old := tmp_path / "old").mkdir()
+    timeline = talked(store)
+    timeline.retain("archive", archive=old)
+    before, [file] = timeline.events(), old.iterdir()
+    (tmp_path / "further").mkdir()
+    moved = old.rename(tmp_path / "further" / "moved")
+    with pytest.raises(DamagedStoreError, match="foldline retain ID --archive PLACE"):
+        timeline.events()
+    other = moved / file.name
+    content = other.read_bytes()
+    other.write_bytes(b"another file of the same name")
+    assert timeline.retain("archive", archive=moved) == Removed()
+    assert store.kept(T).archives[0].file == str(file), (
+        "what has another content is not the archive"
+    )
+    other.write_bytes(content)
+    assert timeline.retain("archive", archive=moved) == Removed()
+    assert store.kept(T).archives[0].file == str(other)
+    assert timeline.events() == before
+    assert verify(store).ok
 
 
 def test_an_archive_stays_while_a_fork_reads_it(store: Any, tmp_path: Path) -> None:
