@@ -1,6 +1,7 @@
 """The file of a store: which paths are valid, how several names of one file are recognized, and a copy of a moment."""
 
 import errno
+import glob
 import os
 import re
 import stat
@@ -227,6 +228,16 @@ def private_folder(path: Path) -> Generator[Path]:
         prefix=f"{path.name[:NAME_MAX]}.", suffix=".new", dir=path.parent
     ) as name:
         yield Path(name)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a killed process left in a `private_folder`; only who holds the lock on the file may do this."""
+    import shutil  # as above
+
+    for folder in path.parent.glob(f"{glob.escape(path.name[:NAME_MAX])}.????????.new"):
+        with suppress(OSError):  # not a folder, or not ours
+            if all(file.name.startswith(path.name) for file in folder.iterdir()):
+                shutil.rmtree(folder)
 
 
 def sync_folder(folder: Path) -> None:

@@ -29,6 +29,7 @@ from persistence._file import (
     database_path,
     identity,
     path_in,
+    remove_unfinished,
     system_errors,
 )
 from persistence._log import (
@@ -114,6 +115,7 @@ class DuckDBStore(RelationalStore):
 
     def _open(self) -> None:
         is_new = not self.path.exists()
+        remove_unfinished(self.path)
         with ExitStack() as undo:
             self._connection = open_database(self.path)
             undo.callback(self._connection.close)
