@@ -212,6 +212,8 @@ def copy(options: Values) -> int:
             report = ours.copy_to(theirs, names or None)
     if report.forgotten:
         complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
+    if report.replaced:
+        complain(f"what was forgotten since is gone from {plural(report.replaced, 'copied event')}")
     facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
     amount = _amount(report, "timelines", "events", "artifacts")
     return answer(options, facts, f"{amount} copied from {source} to {target}")

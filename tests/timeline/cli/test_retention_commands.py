@@ -139,6 +139,14 @@ def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
     assert "holds together" in run("verify").out
 
 
+def test_the_next_copy_says_that_it_is_gone_from_the_backup(run: Run) -> None:
+    run("copy", "bak.sqlite")
+    run("forget", "invented", PATH)
+    assert "what was forgotten since is gone from" in run("copy", "bak.sqlite").err
+    shown = run("show", "invented", PATH, "--hidden", "--store", "bak.sqlite")
+    assert shown.out == "[forgotten on request]\n"
+
+
 def test_a_timeline_is_forgotten(run: Run) -> None:
     done = json.loads(run("forget", "invented", "--yes", "--json").out)
     assert done["events"] > 90

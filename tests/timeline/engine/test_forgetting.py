@@ -200,6 +200,22 @@ def test_an_archived_block_is_forgotten_in_its_archive(tmp_path: Path) -> None:
     assert in_files(tmp_path) == []
 
 
+def test_the_next_copy_forgets_it_in_the_backup(store: Any, tmp_path: Path) -> None:
+    timeline = told(store)
+    (tmp_path / "backup").mkdir()
+    with DuckDBStore(tmp_path / "backup" / "a.duckdb") as backup:
+        store.copy_to(backup)
+        timeline.hide(ANSWER)
+        assert store.copy_to(backup).replaced == 0, "what is hidden stays in both"
+        done = timeline.forget(PROMPT)
+        report = store.copy_to(backup)
+        assert (report.timelines, report.replaced) == (1, done.events)
+        assert [*backup.log_bytes(T)] == [*store.log_bytes(T)]
+        assert store.copy_to(backup).replaced == 0
+        assert verify(backup).ok
+    assert in_files(tmp_path / "backup") == []
+
+
 def test_what_cannot_be_forgotten_is_refused_and_nothing_changes(store: Any) -> None:
     timeline = told(store)
     timeline.flush()

@@ -431,6 +431,17 @@ def test_a_copy_has_it_and_a_fork_shows_it(store: EventStore, tmp_path: Path) ->
             assert copied.render().messages == live
 
 
+def test_a_copy_forgets_it_with_the_next_copy(store: EventStore, tmp_path: Path) -> None:
+    with opened(store) as timeline, SQLiteStore(tmp_path / "copy.sqlite") as target:
+        asked(timeline)
+        asked(timeline, "another", "c2")
+        store.copy_to(target)
+        timeline.forget("tc:t1.c1.result")
+        assert store.copy_to(target).replaced == 1
+        left, *more = target.artifacts(keys=KEYS).backend.entries()
+        assert (left.metadata.path, more) == ("tc:t2.c2.result", [])
+
+
 def test_it_may_lie_in_a_folder(tmp_path: Path) -> None:
     with (
         SQLiteStore(tmp_path / "talks.sqlite") as made,
