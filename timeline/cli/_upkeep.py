@@ -71,6 +71,8 @@ from timeline.replay import atomic_write, reserve_store
 
 PROBLEMS_MAX: Final = 100
 """The number of problems after which `persistence.verify` stops."""
+BUCKETS: Final = ("s3://", "gs://", "az://", "file://")
+"""How the URLs of artifact stores begin."""
 
 
 def _amount(report: Any, *names: str) -> str:
@@ -348,11 +350,15 @@ def forget(options: Values) -> int:
     epilog="""\
 examples:
   foldline verify --store sessions.duckdb
+  foldline verify --store artifacts                                    a folder of artifacts, or its URL
   foldline verify --expect monday.receipt --receipt tuesday.receipt    that nothing of monday is lost
 """,
 )
 def verify(options: Values) -> int:
     """Print a line for each problem; exit status 1 if there is any."""
+    where = options.store or ""
+    if where.startswith(BUCKETS) or (where and Path(where).is_dir()):
+        return _tell_report(options, where, verify_store(where), "artifacts")
     place = existing_store(options)
     expect = options.expect.read_text("utf-8", "replace") if options.expect else None
 
@@ -369,6 +375,10 @@ def verify(options: Values) -> int:
     if paper:
         with atomic_write(options.receipt) as file:
             file.write(paper.encode())
+    return _tell_report(options, place, report, "timelines", "events")
+
+
+def _tell_report(options: Values, place: object, report: Any, *counted: str) -> int:
     wrong = (
         f"{each.timeline} version {each.version}: {each.what}" if each.timeline else each.what
         for each in report.problems
@@ -378,7 +388,7 @@ def verify(options: Values) -> int:
         complain(f"only the first {PROBLEMS_MAX} problems are listed; there may be more")
     verdict = "holds together" if report.ok else plural(len(report.problems), "problem")
     facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
-    answer(options, facts, f"{place}: {_amount(report, 'timelines', 'events')}, {verdict}")
+    answer(options, facts, f"{place}: {_amount(report, *counted)}, {verdict}")
     return DONE if report.ok else FAILED
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from blocks import TimelineId
-from persistence import DuckDBStore, MemoryStore
+from persistence import ArtifactDescription, DuckDBStore, MemoryStore, open_artifacts
 from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
@@ -379,6 +379,20 @@ def test_verify_ends_with_1_when_it_does_not(run: Run) -> None:
     assert ran.code == 1
     assert "events but 99999 were acknowledged" in ran.out
     assert json.loads(run("verify", "--json").out)["ok"] is False
+
+
+def test_verify_reads_a_folder_of_artifacts(run: Run, tmp_path: Path) -> None:
+    for where in ("arts", f"file://{tmp_path}/at-url"):
+        with open_artifacts(where) as artifacts:
+            artifacts.put(b"what was said", ArtifactDescription(timeline=TimelineId("t")))
+        ran = run("verify", "--store", where)
+        assert (ran.code, ran.out) == (0, f"{where}: 1 artifact, holds together\n")
+    [content] = Path("arts/content").iterdir()
+    content.write_bytes(b"what was not")
+    ran = run("verify", "--store", "arts")
+    assert (ran.code, ran.out.startswith("problem: t version 0: artifact art-")) == (1, True)
+    Path("other").mkdir()
+    assert "is a folder; give the path of a file in it" in run("verify", "--store", "other").err
 
 
 @pytest.mark.usefixtures("replayed")
