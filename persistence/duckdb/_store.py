@@ -427,13 +427,15 @@ class DuckDBLocation(FileLocation):
         return verify_file(database_path(self.path), keys)
 
     def readable_copy(self, folder: Path) -> "tuple[DuckDBLocation, str]":
-        """Leaves out the unreadable part of the write-ahead log."""
+        """Leaves out the unreadable part of the write-ahead log.  Where it cannot be locked, as on read-only media, the copy
+        is that of a moment."""
         path = database_path(self.path)
-        copy = folder / path.name
-        lock = FileLock.acquire(path)
+        copy, can_lock = folder / path.name, self.is_writable()
+        lock = FileLock.acquire(path if can_lock else self.moment(folder).path)
         try:
-            with system_errors(path):
-                copied(path, ("", ".wal"), folder)
+            if can_lock:
+                with system_errors(path):
+                    copied(path, ("", ".wal"), folder)
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()
