@@ -192,7 +192,7 @@ def system_errors(path: Path) -> Generator[None]:
     except (OSError, RuntimeError) as error:  # RuntimeError: symbolic links that form a cycle
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             raise StoreError(
-                f"{path}: {error.strerror}; free disk space and repeat the call"
+                f"{error.filename2 or path}: {error.strerror}; free disk space and repeat the call"
             ) from error
         reason = getattr(error, "strerror", None) or "its symbolic links form a cycle"
         name = f"{path!s:.{SHOWN}}"
