@@ -204,7 +204,7 @@ def export(options: Values) -> int:
 def copy(options: Values) -> int:
     """Copy what the target does not have yet, and print how much that was."""
     source, target = existing_store(options), locate_store(options.target)
-    if str(source) == str(target):
+    if Path(str(source)).resolve() == Path(str(target)).resolve():  # whatever they are called
         raise MisuseError(f"{target} is the store itself; give another target")
     with look(source) as (ours, is_copy):
         if is_copy:
