@@ -443,7 +443,8 @@ def trim(
     else:
         rest = attrs.evolve(old, archives=tuple(_moved(each, archive) for each in old.archives))
         if before <= old.first:
-            held.rewrite(rest, {})
+            if rest != old:
+                held.rewrite(rest, {})
             return Removed()
         archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
         rest = rest.archiving(archived, began_at)

@@ -61,19 +61,21 @@ def copy_store(
         infos = {name: info for name, info in infos.items() if name in names}
     copies = _Copies(artifacts_of(source), artifacts_of(target))
     copies.take(lambda about: about.timeline in infos)
-    counts, forgotten = list[int](), 0
+    counts, lost, forgotten = list[int](), list[str](), 0
     for name, info in infos.items():
         last = source.kept(name).forgotten
         stand_in(target, info, last)
         try:
             counts.append(_copy_timeline(source, target, name, copies))
         except DamagedStoreError as damage:
-            copies.damage.append(f"{name}: {damage}")
+            lost.append(f"{name}: {damage}")
             continue
         forget_stand_ins(target, name, last)
         forgotten += last if counts[-1] else 0
-    if copies.damage:
-        raise DamagedStoreError("; ".join((*copies.damage, "everything else was copied")))
+    if lost or copies.damage:
+        advice = ("`foldline repair` saves the undamaged part into a new store",)
+        what = *lost, *copies.damage, *(advice if copies.damage else ())
+        raise DamagedStoreError("; ".join((*what, "everything else was copied")))
     return CopyReport(
         timelines=sum(map(bool, counts)),
         events=sum(counts),
@@ -96,7 +98,7 @@ class _Copies:
     copied: int = 0
     replaced: int = 0
     damage: list[str] = attrs.field(factory=list[str])
-    """A sentence for each artifact that cannot be copied, and for each timeline of which not everything can."""
+    """A sentence for each artifact that cannot be copied."""
     _ids: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
 
     def take(
@@ -111,15 +113,13 @@ class _Copies:
         if self._theirs is None:
             return
         if self._ours is not None:
-            self.copied += copy_artifacts(self._theirs, self._ours, is_wanted, self._note, artifact)
+            self.copied += copy_artifacts(
+                self._theirs, self._ours, is_wanted, self.damage.append, artifact
+            )
         elif any(is_wanted(entry.metadata) for entry in self._theirs.backend.entries(artifact)):
             raise MisuseError(
                 "these timelines have artifacts, but the target store cannot hold artifacts; choose another target"
             )
-
-    def _note(self, damage: str) -> None:
-        advice = "`foldline repair` saves the undamaged part into a new store"
-        self.damage.append(f"{damage}; {advice}")
 
     def take_named(self, text: str) -> None:
         """Copy the artifacts whose ids occur in a text."""
@@ -136,19 +136,21 @@ class _Copies:
             new.pop(version, None)
         if not new or not target.can_remove:
             return
-        for artifact in {a for data, old in new.values() for a in _named(old) - _named(data)}:
-            left = self._theirs.backend.entries(artifact) if self._theirs else ()
-            if self._ours and not any(entry.metadata.timeline == name for entry in left):
-                self._ours.forget(name, artifact)
+        if self._theirs and self._ours:
+            after, before = (
+                {a for data in datas for a in artifact_ids_in(data.decode())}
+                for datas in zip(*new.values(), strict=True)
+            )
+            for artifact in before - after:
+                if not any(
+                    e.metadata.timeline == name for e in self._theirs.backend.entries(artifact)
+                ):
+                    self._ours.forget(name, artifact)
         removed = target.rewrite(name, {v: decode_event(data) for v, (data, _) in new.items()})
         for file in removed.unused:
             remove_archive(file)
         target.erase()
         self.replaced += len(new)
-
-
-def _named(data: bytes) -> set[ArtifactId]:
-    return {*artifact_ids_in(data.decode())}
 
 
 def _copy_timeline(

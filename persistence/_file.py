@@ -338,7 +338,7 @@ def moved_with(
     """The archives; those that are not at their recorded places any more where they were moved with a store in this
     folder: beside it, or in a folder there of the same name. Whoever reads one compares its hash."""
 
-    def found(archive: ArchivedRange) -> ArchivedRange:
+    def placed(archive: ArchivedRange) -> ArchivedRange:
         recorded = Path(archive.file)
         if "://" in archive.file or recorded.exists() or (here := folder()) is None:
             return archive
@@ -346,7 +346,7 @@ def moved_with(
         there = (here / recorded.parent.name / recorded.name, here / recorded.name)
         return next((attrs.evolve(archive, file=str(p)) for p in there if p.exists()), archive)
 
-    return tuple(map(found, archives))
+    return tuple(map(placed, archives))
 
 
 @attrs.frozen

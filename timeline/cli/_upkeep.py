@@ -270,12 +270,12 @@ def retain(options: Values) -> int:
         store_to_write(options, destroying) as store,
         Timeline.open(options.id, store=store) as timeline,
     ):
-        known = {archive.sha256: archive for archive in store.kept(timeline.id).archives}
+        before = {archive.sha256: archive for archive in store.kept(timeline.id).archives}
         removed = timeline.retain(keeping, archive=options.archive)
         left = [f"the archive {file}, which could not be removed" for file in removed.unused]
         left += store.erase() if options.erase else ()
         rest = store.kept(timeline.id)
-    moved = [each for each in rest.archives if known.get(each.sha256, each) != each]
+    moved = [each for each in rest.archives if before.get(each.sha256, each) != each]
     facts = {
         "timeline": options.id,
         "retention": keeping,

@@ -241,14 +241,13 @@ class ArtifactService:
 
     def _why_gone(self, artifact: ArtifactId) -> str:
         if artifact not in self._gone:
-            known = artifact in self.ever_put()
-            if not known and ABSENT not in self._gone.values():  # one line, however many there are
+            was_put = artifact in self.ever_put()
+            if not was_put and ABSENT not in self._gone.values():  # of many, it names one
                 log.warning(
-                    "%r: artifact %s is not in the artifact store that was given: was it put into another one?",
-                    self.timeline,
-                    artifact,
+                    "%r: %s is not in the artifact store that was given: was it put into another?",
+                    *(self.timeline, artifact),
                 )
-            self._gone[artifact] = REMOVED if known else ABSENT
+            self._gone[artifact] = REMOVED if was_put else ABSENT
         return self._gone[artifact]
 
     # Checking sources.

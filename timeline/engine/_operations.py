@@ -818,7 +818,6 @@ class Operations:
         Raises:
             MisuseError: the log has no such version.
             ForgottenError: events that it needs were forgotten.
-            DamagedStoreError: they are in an archive that cannot be read.
         """
         checked(version, NUMBER, "at()", "version")
         events: list[Recorded] = yield from self.engine.events_at_hand()

@@ -124,6 +124,7 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
 
     Raises:
         UnknownPathError: no block has this path or id.
+        ForgottenError: it was forgotten already.
         MisuseError: its artifact is in another store.
     """
     store = _retaining(engine)
@@ -243,11 +244,10 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
     """Whether two timelines share their first event; also True if one of them has no events, or it cannot be read."""
-    if any(store.at_hand(each)[1] for each in (timeline, name)):
-        return True
-    forgotten = max(store.kept(each).forgotten for each in (timeline, name))
-    mine, other = (store.read(each, after=forgotten, limit=1) for each in (timeline, name))
-    return not mine or not other or mine[0][1].id == other[0][1].id
+    left, away = zip(*(store.at_hand(each) for each in (timeline, name)), strict=True)
+    after = max(rest.forgotten for rest in left)
+    mine, other = (store.read(each, after=after, limit=1) for each in (timeline, name))
+    return any(away) or not mine or not other or mine[0][1].id == other[0][1].id
 
 
 # Retention after a compaction.
