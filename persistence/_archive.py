@@ -111,13 +111,17 @@ def write_archive(
                 unfinished.unlink()
 
 
-def remove_archive(file: str) -> None:
-    """Remove an archive, if it is there."""
-    if is_url(file):
-        objects, name = _in_bucket(file)
-        objects.delete(name)
-    else:
-        Path(file).unlink(missing_ok=True)
+def remove_archive(file: str) -> bool:
+    """Remove an archive; return whether it was there, and is gone."""
+    try:
+        if is_url(file):
+            objects, name = _in_bucket(file)
+            objects.delete(name)
+        else:
+            Path(file).unlink()
+    except (OSError, StoreError, MisuseError):
+        return False
+    return True
 
 
 def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
@@ -180,6 +184,14 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     if [version for version, _ in rows] != list(range(first, last + 1)):
         raise _damaged(archive, "does not contain exactly these versions")
     return rows
+
+
+def at_hand(rest: Rest) -> tuple[Rest, str]:
+    """See `EventStore.at_hand`."""
+    for number, archive in reversed([*enumerate(rest.archives, 1)]):
+        if why := _problem(archive):
+            return attrs.evolve(rest, forgotten=archive.last, archives=rest.archives[number:]), why
+    return rest, ""
 
 
 def archived_within(rest: Rest, first: int, last: int) -> Iterator[Row]:
@@ -258,10 +270,27 @@ def _checked(archive: ArchivedRange) -> Generator[str]:
         status = Path(archive.file).stat()
         digest = _digest(archive.file, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise _damaged(archive, f"cannot be read ({error.strerror})") from error
+        raise _damaged(archive, f"cannot be read ({error.strerror})", MOVED) from error
     if digest != archive.sha256:
         raise _damaged(archive, "was changed after it was written")
     yield archive.file
+
+
+def _problem(archive: ArchivedRange) -> str:
+    """Why an archive cannot be read now; empty: it can."""
+    try:
+        with _checked(archive):
+            return ""
+    except (DamagedStoreError, StoreError, MisuseError) as error:
+        return str(error)
+
+
+def _moved(archive: ArchivedRange, place: "str | os.PathLike[str]") -> ArchivedRange:
+    """The archive at this place, if it is there and no longer at its recorded one."""
+    folder = str(place).rstrip("/") if is_url(place) else Path(place).resolve()
+    there = attrs.evolve(archive, file=f"{folder}/{archive.file.rpartition('/')[2]}")
+    is_gone = _problem(archive) if is_url(archive.file) else not Path(archive.file).exists()
+    return there if there != archive and is_gone and not _problem(there) else archive
 
 
 def _in_bucket(url: str) -> tuple[Objects, str]:
@@ -291,7 +320,7 @@ def _downloaded(archive: ArchivedRange) -> _Download:
     objects, name = _in_bucket(archive.file)
     parts = objects.parts(name)
     if parts is None:
-        raise _damaged(archive, "cannot be read (No such object)")
+        raise _damaged(archive, "cannot be read (No such object)", MOVED)
     digest = sha256()
     with system_errors(Path(gettempdir())), TemporaryFile() as file:
         for part in parts:
@@ -310,10 +339,14 @@ def _digest(path: str, *_stamp: int) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
+RESTORE: Final = "restore it from a backup"
+MOVED: Final = f"{RESTORE}, or name the place it was moved to: `foldline retain ID --archive PLACE`"
+
+
+def _damaged(archive: ArchivedRange, what: str, advice: str = RESTORE) -> DamagedStoreError:
     return DamagedStoreError(
-        f"archive {archive.file} with versions {archive.first} to {archive.last} {what}; restore"
-        " it from a backup; events outside of it can still be read"
+        f"archive {archive.file} with versions {archive.first} to {archive.last} {what}; {advice};"
+        " events outside of it can still be read"
     )
 
 
@@ -400,19 +433,23 @@ Change: TypeAlias = Callable[[HeldTimeline], Removed]
 def trim(
     held: HeldTimeline, before: int, archive: "str | os.PathLike[str] | None" = None
 ) -> Removed:
-    """Remove or archive the events older than version `before`."""
+    """Remove or archive the events older than version `before`; note which archives were moved to the place `archive`."""
     checked_trim(held.timeline, before, held.head)
     old, began_at = held.rest, held.head.created_at
     if archive is None:
         rest = old.forgetting(before, began_at)
         if rest.forgotten > old.forgotten:
             rest = attrs.evolve(rest, anchor=held.chain(rest.forgotten))
-    elif before > old.first:
-        archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
-        rest = old.archiving(archived, began_at)
     else:
-        return Removed()
+        rest = attrs.evolve(old, archives=tuple(_moved(each, archive) for each in old.archives))
+        if before <= old.first:
+            if rest != old:
+                held.rewrite(rest, {})
+            return Removed()
+        archived = write_archive(archive, held.timeline, _texts(held, old.removed, before - 1))
+        rest = rest.archiving(archived, began_at)
     events, size = held.trim(before, rest)
+    events = max(events, rest.forgotten - old.forgotten)  # with those that were in archives
     return Removed(events=events, size=size, unused=_unused(held))
 
 
@@ -427,8 +464,9 @@ def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
 
 def remove(held: HeldTimeline) -> Removed:
     """Remove the timeline."""
-    events, size = held.remove()
-    return Removed(events=events, size=size, unused=_unused(held))
+    (events, size), unused = held.remove(), _unused(held)
+    events += sum(each.last - each.first + 1 for each in held.rest.archives if each.file in unused)
+    return Removed(events=events, size=size, unused=unused)
 
 
 def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str]]:

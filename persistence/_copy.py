@@ -7,6 +7,8 @@ new: events after the end of the copied timeline, and artifacts by their list.  
 that name them, so that an interrupted copy has no event whose artifact is missing.
 The source may be written to meanwhile: each timeline is copied as it was at some moment.
 Archived events become ordinary events; of a log that has lost its oldest events, the rest is copied.
+What was forgotten on request in the source is forgotten in the copy, too: when the event comes that hides it, the events
+before it are compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,6 +27,7 @@ from blocks import (
     artifact_ids_in,
     decode_event,
 )
+from persistence._archive import remove_archive
 from persistence._log import TimelineInfo
 from persistence._store import EventStore
 from persistence.artifacts import ArtifactMetadata, ArtifactStore, copy_artifacts
@@ -42,6 +45,8 @@ class CopyReport:
     artifacts: int = 0
     forgotten: int = 0
     """Events of these timelines that the source no longer has; the copies begin after them."""
+    replaced: int = 0
+    """Copied events of which something was forgotten on request since; now it is gone from the copies, too."""
 
 
 def copy_store(
@@ -54,24 +59,29 @@ def copy_store(
         if unknown := names.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
         infos = {name: info for name, info in infos.items() if name in names}
-    copies = _ArtifactCopies(artifacts_of(source), artifacts_of(target))
+    copies = _Copies(artifacts_of(source), artifacts_of(target))
     copies.take(lambda about: about.timeline in infos)
-    counts, forgotten = list[int](), 0
+    counts, lost, forgotten = list[int](), list[str](), 0
     for name, info in infos.items():
         last = source.kept(name).forgotten
         stand_in(target, info, last)
-        counts.append(_copy_timeline(source, target, name, copies))
+        try:
+            counts.append(_copy_timeline(source, target, name, copies))
+        except DamagedStoreError as damage:
+            lost.append(f"{name}: {damage}")
+            continue
         forget_stand_ins(target, name, last)
         forgotten += last if counts[-1] else 0
-    for damage in copies.damage:
-        raise DamagedStoreError(
-            f"{damage}; `foldline repair` saves the undamaged part into a new store"
-        )
+    if lost or copies.damage:
+        advice = ("`foldline repair` saves the undamaged part into a new store",)
+        what = *lost, *copies.damage, *(advice if copies.damage else ())
+        raise DamagedStoreError("; ".join((*what, "everything else was copied")))
     return CopyReport(
         timelines=sum(map(bool, counts)),
         events=sum(counts),
         artifacts=copies.copied,
         forgotten=forgotten,
+        replaced=copies.replaced,
     )
 
 
@@ -80,12 +90,13 @@ def artifacts_of(store: EventStore) -> ArtifactStore | None:
 
 
 @attrs.define
-class _ArtifactCopies:
-    """The artifacts of a copy."""
+class _Copies:
+    """What a copy does with artifacts, and with what was forgotten."""
 
     _theirs: ArtifactStore | None
     _ours: ArtifactStore | None
     copied: int = 0
+    replaced: int = 0
     damage: list[str] = attrs.field(factory=list[str])
     """A sentence for each artifact that cannot be copied."""
     _ids: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
@@ -116,9 +127,34 @@ class _ArtifactCopies:
             self.take(lambda _: True, artifact)
             self._ids.add(artifact)
 
+    def forget(self, source: EventStore, target: EventStore, name: TimelineId, last: int) -> None:
+        """Replace the copied events up to version `last` that the source has replaced, and remove their artifacts."""
+        first = max(source.kept(name).forgotten, target.kept(name).forgotten)
+        logs = (store.log_bytes(name, after=first, last=last) for store in (source, target))
+        new = {v: (data, old) for (v, data), (_, old) in zip(*logs, strict=True) if data != old}
+        for version in source.altered(name, first, last) if new else ():
+            new.pop(version, None)
+        if not new or not target.can_remove:
+            return
+        if self._theirs and self._ours:
+            after, before = (
+                {a for data in datas for a in artifact_ids_in(data.decode())}
+                for datas in zip(*new.values(), strict=True)
+            )
+            for artifact in before - after:
+                if not any(
+                    e.metadata.timeline == name for e in self._theirs.backend.entries(artifact)
+                ):
+                    self._ours.forget(name, artifact)
+        removed = target.rewrite(name, {v: decode_event(data) for v, (data, _) in new.items()})
+        for file in removed.unused:
+            remove_archive(file)
+        target.erase()
+        self.replaced += len(new)
+
 
 def _copy_timeline(
-    source: EventStore, target: EventStore, name: TimelineId, copies: _ArtifactCopies
+    source: EventStore, target: EventStore, name: TimelineId, copies: _Copies
 ) -> int:
     """Copy the new events of a timeline; return how many there were."""
     head, forgotten = target.head(name), source.kept(name).forgotten
@@ -131,6 +167,8 @@ def _copy_timeline(
     first = version = max(head, forgotten)
     while page := source.read_bytes(name, after=version):
         events = [data for _, data in page]
+        if head and any(b"BlocksHidden" in data and b'"requested"' in data for data in events):
+            copies.forget(source, target, name, head)
         for data in events:
             copies.take_named(data.decode())
         version = target.append_bytes(name, events, expected_version=version)

@@ -1,6 +1,7 @@
 """The file of a store: which paths are valid, how several names of one file are recognized, and a copy of a moment."""
 
 import errno
+import glob
 import os
 import re
 import stat
@@ -14,7 +15,7 @@ from urllib.parse import unquote
 import attrs
 
 from blocks import MisuseError, StoreError, StoreLockedError
-from persistence._log import is_sound
+from persistence._log import ArchivedRange, is_sound
 from persistence._store import StoreLocation
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -191,7 +192,7 @@ def system_errors(path: Path) -> Generator[None]:
     except (OSError, RuntimeError) as error:  # RuntimeError: symbolic links that form a cycle
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             raise StoreError(
-                f"{path}: {error.strerror}; free disk space and repeat the call"
+                f"{error.filename2 or path}: {error.strerror}; free disk space and repeat the call"
             ) from error
         reason = getattr(error, "strerror", None) or "its symbolic links form a cycle"
         name = f"{path!s:.{SHOWN}}"
@@ -227,6 +228,16 @@ def private_folder(path: Path) -> Generator[Path]:
         prefix=f"{path.name[:NAME_MAX]}.", suffix=".new", dir=path.parent
     ) as name:
         yield Path(name)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a killed process left in a `private_folder`; only who holds the lock on the file may do this."""
+    import shutil  # as above
+
+    for folder in path.parent.glob(f"{glob.escape(path.name[:NAME_MAX])}.????????.new"):
+        with suppress(OSError):  # not a folder, or not ours
+            if all(file.name.startswith(path.name) for file in folder.iterdir()):
+                shutil.rmtree(folder)
 
 
 def sync_folder(folder: Path) -> None:
@@ -306,6 +317,8 @@ def copied(path: Path, endings: Sequence[str], folder: Path) -> Path:
     copy.  Files that do not exist are left out."""
     import shutil  # as above
 
+    with suppress(FileExistsError):
+        (folder / ORIGIN).symlink_to(path.parent)
     for ending in endings:
         copy = folder / (path.name + ending)
         try:
@@ -313,6 +326,27 @@ def copied(path: Path, endings: Sequence[str], folder: Path) -> Path:
         except FileNotFoundError:  # a checkpoint may remove the log at any time
             copy.unlink(missing_ok=True)
     return folder / path.name
+
+
+ORIGIN: Final = ".foldline-copied-from"
+"""A link in the folder of a copy, to the folder of the store: its archives are not copied."""
+
+
+def moved_with(
+    archives: Sequence[ArchivedRange], folder: Callable[[], Path | None]
+) -> tuple[ArchivedRange, ...]:
+    """The archives; those that are not at their recorded places any more where they were moved with a store in this
+    folder: beside it, or in a folder there of the same name. Whoever reads one compares its hash."""
+
+    def placed(archive: ArchivedRange) -> ArchivedRange:
+        recorded = Path(archive.file)
+        if "://" in archive.file or recorded.exists() or (here := folder()) is None:
+            return archive
+        here = (here / ORIGIN).resolve() if (here / ORIGIN).is_symlink() else here
+        there = (here / recorded.parent.name / recorded.name, here / recorded.name)
+        return next((attrs.evolve(archive, file=str(p)) for p in there if p.exists()), archive)
+
+    return tuple(map(placed, archives))
 
 
 @attrs.frozen

@@ -454,7 +454,7 @@ class Removed:
     events: int = 0
     """The number of events that were removed or replaced."""
     size: int = 0
-    """Bytes of their JSON."""
+    """Bytes of the JSON of those that were not in archives."""
     unused: tuple[str, ...] = ()
     """Archive files to which this store no longer refers; the caller decides whether to delete them."""
 

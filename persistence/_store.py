@@ -212,15 +212,15 @@ class EventStore(ABC):
         kinds: Collection[str],
         always: Collection[str] = (),
     ) -> Iterable[tuple[TimelineId, "Skim"]]:
-        """For each timeline, in any order: its oldest `first` events that are left, the events of its window whose
+        """For each timeline, in any order: its oldest `first` events that are `at_hand`, the events of its window whose
         kind (such as `"UsageRecorded"`) is in `kinds`, and all events that are left whose kind is in `always`; for an
         unknown timeline nothing or an empty `Skim`."""
         for name in timelines:
-            window, rest = self.load_window(name), self.kept(name)
+            window, (rest, _) = self.load_window(name), self.at_hand(name)
             oldest, log = window.events[:first], iter(window.events)
             if window.compaction is not None or rest != Rest():
                 oldest = tuple(self.read(name, after=rest.forgotten, limit=first))
-                log = self.log(name) if always else iter(())
+                log = self.log(name, after=rest.forgotten) if always else iter(())
             yield (
                 name,
                 Skim(
@@ -247,9 +247,11 @@ class EventStore(ABC):
 
         All words must occur, in any case, also inside longer words.  `"a phrase"` must occur in this order; `-word`
         must not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.  Blocks that are hidden on
-        request are found only with `hidden`; without it the answer is the same as if they were not there.
+        request are found only with `hidden`; without it the answer is the same as if they were not there.  A search of
+        all timelines passes over what is not `at_hand`.
 
         Raises:
+            DamagedStoreError: an archive of the timeline that is searched alone cannot be read.
             MisuseError: the query has no search term or is too long, or the limit is not in 1..1000.
             ClosedError: the store is closed.
         """
@@ -264,8 +266,8 @@ class EventStore(ABC):
 
         Raises:
             UnknownTimelineError: there is no timeline of this name.
-            DamagedStoreError: an event cannot be read (everything before it was copied), or an artifact cannot be
-                read (everything else was copied).
+            DamagedStoreError: an event or an artifact cannot be read; everything else was copied, of its timeline what
+                is before it.
             MisuseError: `target` has another timeline of the same name, or cannot keep a timeline whose oldest events
                 are forgotten (the timelines before it were copied); or it cannot keep artifacts.
             ClosedError: one of the stores is closed.
@@ -342,6 +344,13 @@ class EventStore(ABC):
         """Which part of a timeline is left; the default `Rest` for an unknown id."""
         del timeline_id
         return Rest()
+
+    def at_hand(self, timeline_id: TimelineId) -> tuple[Rest, str]:
+        """`kept`, as if what cannot be read now were forgotten: what is in an archive that is away or damaged, and what is
+        older; and the reason, which is empty if all can be read."""
+        from persistence._archive import at_hand
+
+        return at_hand(self.kept(timeline_id))
 
     def trimmed(self) -> Mapping[TimelineId, Rest]:
         """The same for all timelines from which something was removed."""

@@ -353,6 +353,7 @@ ELSEWHERE = {
     ("ArtifactStore.read", "DamagedStoreError"): "tests/persistence/artifacts",
     ("parse_answer", "RejectedAnswerError"): "tests/render/compaction/test_prompt.py",
     ("draft_compaction", "RungError"): "tests/render/compaction",
+    ("EventStore.search", "DamagedStoreError"): "tests/timeline/engine/test_retention.py",
     ("EventStore.trim", "StoreError"): "tests/persistence/test_archive.py",
     ("EventStore.rewrite", "ForgottenError"): "persistence/testing/_retention.py",
     ("EventStore.artifacts", "MisuseError"): "tests/persistence/test_store.py",

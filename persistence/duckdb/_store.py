@@ -29,6 +29,7 @@ from persistence._file import (
     database_path,
     identity,
     path_in,
+    remove_unfinished,
     system_errors,
 )
 from persistence._log import (
@@ -114,6 +115,7 @@ class DuckDBStore(RelationalStore):
 
     def _open(self) -> None:
         is_new = not self.path.exists()
+        remove_unfinished(self.path)
         with ExitStack() as undo:
             self._connection = open_database(self.path)
             undo.callback(self._connection.close)
@@ -425,13 +427,15 @@ class DuckDBLocation(FileLocation):
         return verify_file(database_path(self.path), keys)
 
     def readable_copy(self, folder: Path) -> "tuple[DuckDBLocation, str]":
-        """Leaves out the unreadable part of the write-ahead log."""
+        """Leaves out the unreadable part of the write-ahead log.  Where it cannot be locked, as on read-only media, the copy
+        is that of a moment."""
         path = database_path(self.path)
-        copy = folder / path.name
-        lock = FileLock.acquire(path)
+        copy, can_lock = folder / path.name, self.is_writable()
+        lock = FileLock.acquire(path if can_lock else self.moment(folder).path)
         try:
-            with system_errors(path):
-                copied(path, ("", ".wal"), folder)
+            if can_lock:
+                with system_errors(path):
+                    copied(path, ("", ".wal"), folder)
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()

@@ -29,12 +29,14 @@ In `trims`, a row says:
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import msgspec
 
 from blocks import CodecError
+from persistence._file import moved_with
 from persistence._log import ArchivedRange, LinkedRow, Rest, chain_start, content_hash, damaged
 
 if TYPE_CHECKING:
@@ -182,9 +184,12 @@ TRIMMED_NAMES: Final = "SELECT timeline, name FROM timelines SEMI JOIN trims USI
 _REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
 
 
+_FILE: Final = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+
+
 def rest_of(cursor: "DuckDBPyConnection", number: int) -> Rest:
     """Which part of timeline `number` is left."""
-    return _read(cursor.execute(_OF, [number]).fetchall())
+    return _read(cursor, cursor.execute(_OF, [number]).fetchall())
 
 
 def all_rests(cursor: "DuckDBPyConnection") -> dict[int, Rest]:
@@ -192,7 +197,7 @@ def all_rests(cursor: "DuckDBPyConnection") -> dict[int, Rest]:
     rows: dict[int, list[_TrimRow]] = {}
     for row in cursor.execute(_ALL).fetchall():
         rows.setdefault(row[0], []).append(row)
-    return {number: _read(some) for number, some in rows.items() if number}
+    return {number: _read(cursor, some) for number, some in rows.items() if number}
 
 
 def removed_events(cursor: "DuckDBPyConnection") -> int:
@@ -202,7 +207,7 @@ def removed_events(cursor: "DuckDBPyConnection") -> int:
     return int(count)
 
 
-def _read(rows: Iterable[_TrimRow]) -> Rest:
+def _read(cursor: "DuckDBPyConnection", rows: Iterable[_TrimRow]) -> Rest:
     rest = Rest()
     for _, first, last, began_at, file, sha256, anchor in rows:
         if file:
@@ -210,7 +215,12 @@ def _read(rows: Iterable[_TrimRow]) -> Rest:
             rest = rest.archiving(archive, began_at)
         else:
             rest = attrs.evolve(rest, forgotten=last, began_at=began_at, anchor=anchor)
-    return rest
+
+    def folder() -> Path:
+        [(file,)] = cursor.execute(_FILE).fetchall()
+        return Path(file).parent
+
+    return attrs.evolve(rest, archives=moved_with(rest.archives, folder))
 
 
 def put_rest(cursor: "DuckDBPyConnection", number: int, rest: Rest) -> None:

@@ -21,9 +21,9 @@ from persistence._archive import archived_events
 from persistence._store import BlockIndex, EventStore, Scan, TurnChange
 
 
-def index_of(store: EventStore) -> BlockIndex:
-    """The index of a store, and of its archives."""
-    return WithArchives(store.block_index(), store)
+def index_of(store: EventStore, *, passes_over: bool = False) -> BlockIndex:
+    """The index of a store, and of its archives; `passes_over` those that cannot be read now."""
+    return WithArchives(store.block_index(), store, passes_over)
 
 
 @attrs.frozen
@@ -32,13 +32,15 @@ class WithArchives:
 
     _index: BlockIndex
     _store: EventStore
+    _passes_over: bool
 
     def candidates(
         self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         yield from self._index.candidates(words, kinds, timeline)
         for name, rest in self._store.trimmed().items():
-            for archive in rest.archives if timeline in (None, name) else ():
+            left = self._store.at_hand(name)[0] if self._passes_over else rest
+            for archive in left.archives if timeline in (None, name) else ():
                 for recorded in archived_events(archive, archive.first, archive.last):
                     if isinstance(recorded[1], BlockAppended):
                         yield name, recorded
@@ -63,17 +65,18 @@ class WithArchives:
         return Scan(self._store) if self._store.kept(timeline).archives else self._index
 
 
-def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
-    """The blocks and summaries that are left of a log with forgotten events: version, block, path.
+def names_left(
+    store: EventStore, timeline: TimelineId, forgotten: int
+) -> Iterator[tuple[int, Block, str]]:
+    """The blocks and summaries that are left of a log whose first events are forgotten: version, block, path.
 
     The compaction that folded the forgotten events noted the paths given before.  If it is not the compaction in force,
     or did not note them, paths have versions instead of numbers.
     """
-    forgotten = store.kept(timeline).forgotten
     fold, naming = store.load_window(timeline).compaction, None
     if fold and isinstance(fold[1], RangeCompacted) and fold[1].cut == forgotten + 1:
         naming = Naming(fold[1].state, fold[0]) if fold[1].state.named else None
-    for version, event in Scan(store).related(timeline, ()):
+    for version, event in Scan(store).related(timeline, (), after=forgotten):
         match event:
             case BlockAppended(block=block):
                 yield version, block, (naming.path if naming else path_at)(block, version)

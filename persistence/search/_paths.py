@@ -43,7 +43,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
         return _block_of(store, timeline, path, version)
     rest = store.kept(timeline)
     if rest.forgotten:
-        for version, block, name in names_left(store, timeline):
+        for version, block, name in names_left(store, timeline, rest.forgotten):
             if name == path and isinstance(block, RangeSummary):
                 return _block_of(store, timeline, path_at(block, version), version)
             if name == path:

@@ -96,7 +96,7 @@ def search_blocks(
     """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    parsed, index = Query.read(query), index_of(store)
+    parsed, index = Query.read(query), index_of(store, passes_over=not timeline)
 
     @cache
     def withheld(name: TimelineId) -> Collection[BlockId]:
@@ -143,8 +143,8 @@ def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> 
     for timeline, own in by_timeline.items():
         versions = {match.version for match in own}
         names = _counted(index, timeline, own)
-        if store.kept(timeline).forgotten:
-            names = ((version, path) for version, _, path in names_left(store, timeline))
+        if forgotten := store.at_hand(timeline)[0].forgotten:
+            names = ((v, path) for v, _, path in names_left(store, timeline, forgotten))
         paths |= {(timeline, version): path for version, path in names if version in versions}
     return paths
 

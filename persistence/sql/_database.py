@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 import attrs
@@ -77,6 +78,10 @@ class Connection(Protocol):
 
     def run(self, statement: str, values: Sequence[object] = ()) -> int:
         """Run a statement; return the number of changed rows."""
+        ...
+
+    def folder(self) -> Path | None:
+        """The folder of the database; None: it is on a server."""
         ...
 
 

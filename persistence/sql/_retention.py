@@ -21,6 +21,7 @@ from blocks import (
     UnknownTimelineError,
     decode_event,
 )
+from persistence._file import moved_with
 from persistence._log import (
     ArchivedRange,
     Head,
@@ -117,18 +118,18 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
     """Which part of a timeline is left; the default if nothing was removed."""
     rows = connection.rows(TRIM, [timeline])
-    return _read(*rows[0]) if rows else Trimmed()
+    return _read(connection, *rows[0]) if rows else Trimmed()
 
 
 def all_trimmed(connection: Connection) -> dict[TimelineId, Rest]:
     """Which part is left of each timeline from which events were removed."""
-    return {TimelineId(row[0]): _read(*row[:3]).rest for row in connection.rows(TRIMS)}
+    return {TimelineId(row[0]): _read(connection, *row[:3]).rest for row in connection.rows(TRIMS)}
 
 
 def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
     """Problems: rows whose columns contradict their manifest."""
     for *row, first in connection.rows(TRIMS):
-        due = _read(*row).rest.first
+        due = _read(connection, *row).rest.first
         if first != due:
             what = (
                 f"table trims says that it begins at version {first}, and its manifest says {due}"
@@ -136,14 +137,14 @@ def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
             yield StoreProblem(timeline=row[0], what=what)
 
 
-def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
+def _read(connection: Connection, timeline: str, began_at: float, manifest: bytes) -> Trimmed:
     try:
         record = msgspec.json.decode(manifest, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(timeline, f"its retention record is invalid ({error})") from error
     rest = Rest(
         forgotten=record.forgotten,
-        archives=record.archives,
+        archives=moved_with(record.archives, connection.folder),
         began_at=began_at,
         anchor=record.anchor,
     )

@@ -73,6 +73,10 @@ class SQLiteConnection:
     def run(self, statement: str, values: Sequence[object] = ()) -> int:
         return self.raw.execute(statement, values).rowcount
 
+    def folder(self) -> Path:
+        [(_, _, file), *_] = self.rows("PRAGMA database_list")
+        return Path(str(file)).parent
+
 
 @attrs.define(eq=False)
 class SQLiteDatabase(Database):

@@ -16,7 +16,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
-from persistence import DuckDBStore, EventStore, MemoryStore, Rest, SQLiteStore, verify
+from persistence import DuckDBStore, EventStore, MemoryStore, Rest, SQLiteStore, repair, verify
 from persistence._archive import (
     archive_problems,
     archived_events,
@@ -177,6 +177,31 @@ def test_every_store_archives_in_a_bucket_and_reads_from_it(
         new = saying("gone", prompt("2", at=2.0))
         assert store.rewrite(T, {2: new}).unused == (), "the fork reads it"
         assert store.read(T)[1] == (2, new)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("folder", [".", "old"])
+def test_an_archive_that_was_moved_with_its_store_is_found(
+    kind: str, folder: str, tmp_path: Path
+) -> None:
+    """Whoever moves a project moves the folder with the store and its archives."""
+    (tmp_path / "here" / folder).mkdir(parents=True)
+    with closing(STORES[kind](tmp_path / "here")) as store:
+        store.append(T, LOG, expected_version=0)
+        before = list(store.read(T))
+        store.trim(T, 9, archive=tmp_path / "here" / folder)
+    (tmp_path / "here").rename(there := tmp_path / "there")
+    assert repair(there / f"a.{kind}", tmp_path / "saved.sqlite").lost == ()
+    with closing(STORES[kind](there)) as store:
+        assert list(store.read(T)) == before
+        assert verify(store).ok
+        new = saying("gone", prompt("2", at=2.0))
+        [old] = store.rewrite(T, {2: new}).unused
+        assert remove_archive(old)
+        [archive] = store.kept(T).archives
+        assert Path(archive.file) in {*(there / folder).iterdir()}
+        assert store.read(T)[1] == (2, new)
+    assert len([*there.rglob("*.parquet")]) == 1
 
 
 def test_a_page_of_an_archive_in_a_bucket_is_read_without_a_further_request(

@@ -21,6 +21,7 @@ from blocks import (
     FoldlineError,
     MisuseError,
     OpaqueEvent,
+    StoreError,
     StoreLockedError,
     TimelineId,
 )
@@ -34,6 +35,9 @@ from persistence import (
     verify,
 )
 from persistence._verify import _saved
+from persistence.duckdb._file import FileLock
+from persistence.duckdb._store import DuckDBLocation
+from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, prompt
 from tests.strategies import Play, settings, steps
 from timeline import Timeline
@@ -89,6 +93,7 @@ SAYS_NOTHING = {
 HARMLESS = {
     ("duckdb", "DELETE FROM foldline"): "the highest of its rows counts, and this is the first",
     ("duckdb", "INSERT INTO foldline SELECT * FROM foldline"): "the same",
+    ("duckdb", "UPDATE trims SET file = '[' || file"): "the archive is found beside the store",
 }
 TABLES = {
     "duckdb": """SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()
@@ -447,6 +452,31 @@ def test_the_copy_that_is_read_lies_beside_the_new_store(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     (tmp_path / "disk").mkdir()
     assert repair(path, form.format(tmp_path / "disk" / "new.store")).lost == ()
+
+
+def test_a_disk_without_room_for_the_copy_is_named(path: Path, tmp_path: Path) -> None:
+    (disk := tmp_path / "disk").mkdir()
+    with full_disk(5_000), pytest.raises(StoreError, match=f"^{disk}/.*free disk space"):
+        repair(path, disk / "new.duckdb")
+    assert list(disk.iterdir()) == []
+
+
+def test_a_store_on_read_only_media_is_repaired(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing beside it is written or locked."""
+
+    def acquire(database: Path) -> FileLock:
+        assert media not in database.parents
+        return unchanged(database)
+
+    media, unchanged = with_a_log(path).parent, FileLock.acquire
+    before = {file.name: file.read_bytes() for file in media.iterdir()}
+    monkeypatch.setattr(FileLock, "acquire", acquire)
+    monkeypatch.setattr(DuckDBLocation, "is_writable", lambda _: False)
+    report = repair(media / path.name, tmp_path / "new.duckdb")
+    assert (report.events, report.lost) == (44, ())
+    assert {file.name: file.read_bytes() for file in media.iterdir()} == before
 
 
 def test_only_a_store_that_nobody_has_open_becomes_a_new_one(path: Path, tmp_path: Path) -> None:

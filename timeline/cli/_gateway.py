@@ -39,6 +39,7 @@ from timeline.cli._options import (
     option,
     store_location,
     store_to_read,
+    tell_away,
     tokens,
 )
 from timeline.cli._terminal import DONE, complain, line, say, visible, when
@@ -303,17 +304,18 @@ def savings(options: Values) -> int:
     """Print a row for each day or conversation, if asked for, and the sum."""
     with store_to_read(options) as store:
         total, parts = accounts(store, _day if options.by == "day" else conversation_of)
+        status = tell_away(store)
     if options.by == "day":
         parts = dict(sorted(parts.items()))
     if options.json:
         rows = {name: part.json() for name, part in parts.items()}
         print_json({"total": total.json(), **({"by": rows} if options.by else {})})
-        return DONE
+        return status
     if options.by and parts:
         _tell_parts(options.by, parts)
     for text in total.lines() if total.requests else ("no calls through a gateway yet",):
         say(line(text))
-    return DONE
+    return status
 
 
 def _day(_: TimelineId, usage: UsageRecorded) -> str:

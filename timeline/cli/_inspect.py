@@ -47,6 +47,7 @@ from timeline.cli._options import (
     option,
     store_to_read,
     store_to_write,
+    tell_away,
     tell_forgotten,
 )
 from timeline.cli._sessions import WORDS, first_words
@@ -129,13 +130,14 @@ def list_timelines(options: Values) -> int:
         infos = store.list()
         left_out = max(0, len(infos) - (limit or len(infos)))
         listed = _listed(store, infos[left_out:], brief=options.brief)
+        status = DONE if options.brief else tell_away(store)
     if options.json:
         print_json([each.json() for each in listed])
-        return DONE
+        return status
     _tell_list([each.row() for each in listed])
     if left_out:
         say(f"{plural(left_out, 'older timeline')} not shown; --all shows all")
-    return DONE
+    return status
 
 
 def _listed(store: EventStore, infos: Sequence[TimelineInfo], *, brief: bool) -> list[Listed]:
@@ -268,7 +270,7 @@ def show(options: Values) -> int:
         what = "--follow" if options.follow else "a PATH"
         raise UsageError(f"--{filters[0]} cannot be used with {what}")
     with store_to_write(options) if options.follow else store_to_read(options) as store:
-        log = log_of(store, options.id)
+        log = log_of(store, options.id, whole=not (options.path or options.tail))
         if options.follow:
             return _follow(options, store, log)
         if options.path:
@@ -490,6 +492,7 @@ def search(options: Values) -> int:
             tell_forgotten(store, each)
         count = min(options.limit + 1, max(options.limit, HITS_MAX))
         hits = store.search(query, name, count, hidden=options.hidden)
+        status = DONE if name else tell_away(store)
     has_more = len(hits) > options.limit
     hits = hits[: options.limit]
     if options.json:
@@ -498,7 +501,7 @@ def search(options: Values) -> int:
         _tell_hits(query, hits)
     if has_more:
         complain(f"more blocks match; --limit {2 * options.limit} shows more")
-    return DONE
+    return status
 
 
 def _tell_hits(query: str, hits: Sequence[Hit]) -> None:

@@ -3,6 +3,7 @@
 `COMMANDS` has every command; its module is imported when it is run or when its options are needed.
 """
 
+import errno
 import os
 import re
 import sys
@@ -146,11 +147,15 @@ def obey(words: list[str]) -> int:
     return status
 
 
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 def _in_words(error: Exception, options: Sequence[str]) -> str:
     if isinstance(error, click.UsageError):
         return _misuse(error)
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
+        advice = "; free disk space and repeat the command" if error.errno in NO_ROOM else ""
+        return f"{error.filename}: {error.strerror}{advice}"
     if isinstance(error, MemoryError):
         return "not enough memory"
     return _for_shell(str(error), options) or type(error).__name__

@@ -24,7 +24,7 @@ from blocks import (
 )
 from persistence import EventStore, StoreLocation, locate_store, look
 from timeline import Options, policy_named
-from timeline.cli._terminal import DONE, complain, listed
+from timeline.cli._terminal import DONE, FAILED, complain, listed
 
 AUTO: Final = "auto"
 DEBUG: Final = "foldline.debug"
@@ -389,10 +389,24 @@ def checked_name(store: EventStore, name: str, *, destroying: str = "") -> Timel
     return matches[0]
 
 
-def log_of(store: EventStore, name: str) -> list[Recorded]:
-    """The log of a timeline, all that is left of it; says on stderr what is gone."""
+def log_of(store: EventStore, name: str, *, whole: bool = True) -> list[Recorded]:
+    """The log of a timeline, all that is left of it; says on stderr what is gone. Unless the whole is needed, without
+    what cannot be read now."""
     tell_forgotten(store, name)
-    return [*store.log(TimelineId(name))]
+    left, away = store.at_hand(TimelineId(name))
+    if away and not whole:
+        complain(f"{name}: {away}")
+    return [*store.log(TimelineId(name), after=0 if whole else left.forgotten)]
+
+
+def tell_away(store: EventStore) -> int:
+    """Say on stderr which archives cannot be read; return the exit status."""
+    status = DONE
+    for name in store.trimmed():
+        if away := store.at_hand(name)[1]:
+            complain(f"{name}: {away}")
+            status = FAILED
+    return status
 
 
 def tell_forgotten(store: EventStore, name: str) -> None:

@@ -71,6 +71,8 @@ from timeline.replay import atomic_write, reserve_store
 
 PROBLEMS_MAX: Final = 100
 """The number of problems after which `persistence.verify` stops."""
+BUCKETS: Final = ("s3://", "gs://", "az://", "file://")
+"""How the URLs of artifact stores begin."""
 
 
 def _amount(report: Any, *names: str) -> str:
@@ -202,7 +204,7 @@ def export(options: Values) -> int:
 def copy(options: Values) -> int:
     """Copy what the target does not have yet, and print how much that was."""
     source, target = existing_store(options), locate_store(options.target)
-    if str(source) == str(target):
+    if Path(str(source)).resolve() == Path(str(target)).resolve():  # whatever they are called
         raise MisuseError(f"{target} is the store itself; give another target")
     with look(source) as (ours, is_copy):
         if is_copy:
@@ -212,6 +214,8 @@ def copy(options: Values) -> int:
             report = ours.copy_to(theirs, names or None)
     if report.forgotten:
         complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
+    if report.replaced:
+        complain(f"what was forgotten since is gone from {plural(report.replaced, 'copied event')}")
     facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
     amount = _amount(report, "timelines", "events", "artifacts")
     return answer(options, facts, f"{amount} copied from {source} to {target}")
@@ -266,22 +270,26 @@ def retain(options: Values) -> int:
         store_to_write(options, destroying) as store,
         Timeline.open(options.id, store=store) as timeline,
     ):
+        before = {archive.sha256: archive for archive in store.kept(timeline.id).archives}
         removed = timeline.retain(keeping, archive=options.archive)
-        left = store.erase() if options.erase else ()
-        first = store.kept(timeline.id).first
+        left = [f"the archive {file}, which could not be removed" for file in removed.unused]
+        left += store.erase() if options.erase else ()
+        rest = store.kept(timeline.id)
+    moved = [each for each in rest.archives if before.get(each.sha256, each) != each]
     facts = {
         "timeline": options.id,
         "retention": keeping,
         "events": removed.events,
         "bytes": removed.size,
-        "first": first,
+        "first": rest.first,
         "erased": options.erase,
         "unused": list(removed.unused),
-        "may_remain": list(left),
+        "may_remain": left,
     }
     verb = "forgotten" if options.forget else f"archived in {options.archive}"
     amount = f"{plural(removed.events, 'event')} {verb}"
-    text = f"{options.id}: {amount}; the store still has the events from {first} on"
+    amount += f", {plural(len(moved), 'archive')} found there" if moved else ""
+    text = f"{options.id}: {amount}; the store still has the events from {rest.first} on"
     status = answer(options, facts, text)
     _tell_each(options, "may remain", left)
     return status
@@ -293,7 +301,9 @@ def retain(options: Values) -> int:
     argument("path", required=False, metavar="PATH", help="remove only this block"),
     option("--artifact", metavar="REF", help="remove only this artifact"),
     option(
-        "--artifacts", metavar="WHERE", help="folder or URL of the artifacts, if not in the store"
+        "--artifacts",
+        metavar="WHERE",
+        help="folder or URL of the artifacts, if not in the store; none: they are gone",
     ),
     option("--yes", is_flag=True, help="remove a whole timeline without asking"),
     STORE,
@@ -302,7 +312,8 @@ def forget(options: Values) -> int:
     """Remove the data; print what is gone and where copies may remain."""
     if options.path is not None and options.artifact is not None:
         raise click.UsageError("--artifact and PATH cannot be used together: give one of them")
-    where = {} if options.artifacts is None else {"artifacts": options.artifacts}
+    place = None if options.artifacts in ("none", "None") else options.artifacts
+    where: dict[str, Any] = {} if options.artifacts is None else {"artifacts": place}
     with store_to_write(options, destroying="forget") as store:
         if options.path is None and options.artifact is None and not options.yes:
             if not sys.stdin.isatty():
@@ -339,11 +350,15 @@ def forget(options: Values) -> int:
     epilog="""\
 examples:
   foldline verify --store sessions.duckdb
+  foldline verify --store artifacts                                    a folder of artifacts, or its URL
   foldline verify --expect monday.receipt --receipt tuesday.receipt    that nothing of monday is lost
 """,
 )
 def verify(options: Values) -> int:
     """Print a line for each problem; exit status 1 if there is any."""
+    where = options.store or ""
+    if where.startswith(BUCKETS) or (where and Path(where).is_dir()):
+        return _tell_report(options, where, verify_store(where), "artifacts")
     place = existing_store(options)
     expect = options.expect.read_text("utf-8", "replace") if options.expect else None
 
@@ -360,6 +375,10 @@ def verify(options: Values) -> int:
     if paper:
         with atomic_write(options.receipt) as file:
             file.write(paper.encode())
+    return _tell_report(options, place, report, "timelines", "events")
+
+
+def _tell_report(options: Values, place: object, report: Any, *counted: str) -> int:
     wrong = (
         f"{each.timeline} version {each.version}: {each.what}" if each.timeline else each.what
         for each in report.problems
@@ -369,7 +388,7 @@ def verify(options: Values) -> int:
         complain(f"only the first {PROBLEMS_MAX} problems are listed; there may be more")
     verdict = "holds together" if report.ok else plural(len(report.problems), "problem")
     facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
-    answer(options, facts, f"{place}: {_amount(report, 'timelines', 'events')}, {verdict}")
+    answer(options, facts, f"{place}: {_amount(report, *counted)}, {verdict}")
     return DONE if report.ok else FAILED
 
 

@@ -74,6 +74,7 @@ BYTES_EACH = 8
 
 PERMISSIONS: Final = frozenset({"read", "read:confidential", "read:restricted"})
 REMOVED: Final = "it was removed, or it has expired"
+ABSENT: Final = "it is not in this artifact store"
 NO_KEY: Final = "its key is missing"
 NO_STORE: Final = "there is no artifact store"
 UNREADABLE: Final = "it cannot be read"
@@ -99,6 +100,10 @@ class ArtifactService:
         factory=dict[ArtifactId, "Content | None"], init=False, repr=False
     )
     """Artifacts that were read during this turn. Each is read once and kept until the turn ends; None: unreadable."""
+    _gone: dict[ArtifactId, str] = attrs.field(
+        factory=dict[ArtifactId, str], init=False, repr=False
+    )
+    """Why the store does not have these any more, or never had them."""
 
     @property
     def store(self) -> ArtifactStore | None:
@@ -221,12 +226,29 @@ class ArtifactService:
             return NO_STORE
         try:
             reader = attrs.evolve(self.reader, permissions=PERMISSIONS)
-            return decode_content(store.read(artifact, reader))
-        except AccessRefusedError as error:
-            return NO_KEY if error.reason == "key" else REMOVED
+            try:
+                return decode_content(store.read(artifact, reader))
+            except AccessRefusedError as error:
+                return NO_KEY if error.reason == "key" else self._why_gone(artifact)
         except Exception:
             log.exception("artifact %s could not be read", artifact)
             return UNREADABLE
+
+    def ever_put(self) -> set[str]:
+        """What the store has, or had until it was removed or expired."""
+        records = self.store.audit() if self.store else ()
+        return {record.artifact for record in records if record.action == "put"}
+
+    def _why_gone(self, artifact: ArtifactId) -> str:
+        if artifact not in self._gone:
+            was_put = artifact in self.ever_put()
+            if not was_put and ABSENT not in self._gone.values():  # of many, it names one
+                log.warning(
+                    "%r: %s is not in the artifact store that was given: was it put into another?",
+                    *(self.timeline, artifact),
+                )
+            self._gone[artifact] = REMOVED if was_put else ABSENT
+        return self._gone[artifact]
 
     # Checking sources.
 
@@ -341,7 +363,7 @@ class Sealing:
 
     def put_back(self, events: Sequence[Event]) -> Flow[None]:
         """Remove the artifacts of events that were not written after all."""
-        for artifact in _artifacts(events) & self._contents.keys():
+        for artifact in sealed_in(events) & self._contents.keys():
             del self._contents[artifact]
             yield from blocking(self._store.forget, self.service.timeline, artifact)
 
@@ -360,7 +382,7 @@ class Sealing:
 
     def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
         """The window with the contents of its sealed results; contents of other results are discarded."""
-        names = _artifacts(event for _, event in window.events)
+        names = sealed_in(event for _, event in window.events)
         before, self._contents, self.next_expiry = self._contents, {}, None
         for name in names & before.keys():
             if not self._is_over(before[name]):
@@ -410,7 +432,7 @@ def confidential(what: str) -> str:
     )
 
 
-def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
+def sealed_in(events: Iterable[Event]) -> set[ArtifactId]:
     """The artifacts of the sealed results among these events."""
     blocks = (event.block for event in events if isinstance(event, BlockAppended))
     return {block.artifact for block in blocks if isinstance(block, ToolResult) and block.artifact}

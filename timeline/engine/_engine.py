@@ -664,7 +664,8 @@ class Engine:
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
-        after = max(0, first - 1 - NEAR_KNOWN)
+        left, _ = yield from blocking(self.store.at_hand, self.id)
+        after = max(left.forgotten, first - 1 - NEAR_KNOWN)
         page = yield from blocking(self.store.read, self.id, after=after, limit=PAGE)
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
@@ -679,6 +680,11 @@ class Engine:
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
         return (yield from blocking(lambda: [*self.store.log(self.id, after=after)]))
+
+    def events_at_hand(self) -> Flow[list[Recorded]]:
+        """Those after the newest one that cannot be read now."""
+        left, _ = yield from blocking(self.store.at_hand, self.id)
+        return (yield from self.events(left.forgotten))
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
         """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
@@ -701,6 +707,8 @@ class Engine:
         compaction = window.compaction[1] if window.compaction else None
         first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
         (yield from self.rest_of_log()).refuse_forgotten(self.id, first, what)
+        if log and first < log[0][0]:  # in an archive that cannot be read, which is an error
+            yield from blocking(self.store.read, self.id, after=first - 1, limit=1)
         return open_view(
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )

@@ -703,8 +703,8 @@ class Operations:
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
     ) -> Flow[Removed]:
         """Remove the events that the window does not need (`"forget"`), or move them into a file in the folder
-        `archive` (`"archive"`); return how many.  Artifacts that have expired (`Policy.artifact_seconds`) are removed
-        in any case.
+        `archive` (`"archive"`); return how many.  Archives that no log needs any more are deleted; `unused` names
+        those that could not be.  Artifacts that have expired (`Policy.artifact_seconds`) are removed in any case.
 
         Raises:
             MisuseError: there is no such retention or folder, or the store cannot remove events.
@@ -820,7 +820,7 @@ class Operations:
             ForgottenError: events that it needs were forgotten.
         """
         checked(version, NUMBER, "at()", "version")
-        events: list[Recorded] = yield from self.engine.events()
+        events: list[Recorded] = yield from self.engine.events_at_hand()
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
             raise MisuseError(f"version {version} is outside of the range 0 to {last}")

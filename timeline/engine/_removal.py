@@ -27,11 +27,14 @@ import attrs
 
 import persistence
 from blocks import (
+    ArtifactId,
     BlockAppended,
+    BlocksHidden,
     Event,
     FoldlineError,
     MisuseError,
     RangeCompacted,
+    Recorded,
     TimelineId,
     in_short,
     is_sealed,
@@ -39,6 +42,7 @@ from blocks import (
 )
 from persistence import EventStore, Removed
 from timeline._flow_drivers import CallHook, Flow, blocking
+from timeline.engine._artifacts import sealed_in
 from timeline.engine._hiding import (
     FORGOTTEN,
     content_id,
@@ -82,14 +86,19 @@ class Forgotten:
 
 
 def forget_timeline(engine: Engine) -> Flow[Forgotten]:
-    """Remove a timeline with its archives and artifacts."""
+    """Remove a timeline with its archives and artifacts.
+
+    Raises:
+        MisuseError: an artifact is in another store.
+    """
     engine.check_open()
     store = _retaining(engine)
-    log = yield from engine.events()
+    log = yield from engine.events_at_hand()
+    elsewhere = yield from _checked_artifacts(engine, log)
     blocks = sum(isinstance(event, BlockAppended) for _, event in log)
     rest = yield from engine.rest_of_log()
     copies = yield from blocking(_copies, engine.store, engine.id)
-    artifacts, size, lasting = yield from _forget_artifacts(engine)
+    artifacts, size = yield from _forget_artifacts(engine)
     removed, left = yield from blocking(_erased, store, partial(store.remove, engine.id))
     engine.pending = ()
     yield from engine.load()
@@ -103,7 +112,7 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
         may_remain=(
             *copies,
             *(f"the archive {file}" for file in shared),
-            *lasting,
+            *elsewhere,
             *left,
             *OUTSIDE,
         ),
@@ -116,19 +125,20 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
     Raises:
         UnknownPathError: no block has this path or id.
         ForgottenError: it was forgotten already.
+        MisuseError: its artifact is in another store.
     """
     store = _retaining(engine)
     [target] = yield from targets_of(engine, [key])
+    artifact = content_id(target.block)
+    log = (yield from engine.events()) if artifact else []
+    elsewhere = yield from _checked_artifacts(engine, log, artifact)
     yield from hide(engine, [key], FORGOTTEN)
     log = yield from engine.events()
     texts = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
     withheld = {block: item.replacement for block, item in withheld_after(log).items()}
     after = taken_back(log, texts, withheld)
     changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
-    artifact = content_id(target.block)
-    artifacts, size, lasting = (
-        (yield from _forget_artifacts(engine, artifact)) if artifact else (0, 0, ())
-    )
+    artifacts, size = (yield from _forget_artifacts(engine, artifact)) if artifact else (0, 0)
     removed, left = yield from blocking(_erased, store, partial(store.rewrite, engine.id, changed))
     yield from engine.load()
     copies = yield from blocking(_copies, engine.store, engine.id)
@@ -138,7 +148,7 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
         blocks=1,
         artifacts=artifacts,
         size=removed.size + size,
-        may_remain=(*copies, *lasting, *left, REPEATED, *OUTSIDE),
+        may_remain=(*copies, *elsewhere, *left, REPEATED, *OUTSIDE),
     )
 
 
@@ -149,18 +159,17 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
         MisuseError: there is no such artifact, or it belongs to another timeline.
     """
     engine.check_open()
-    number, size, lasting = yield from _forget_artifacts(engine, artifact)
+    number, size = yield from _forget_artifacts(engine, artifact)
     log = yield from engine.events()
     is_all = any(
         isinstance(e, BlockAppended) and content_id(e.block) == artifact and is_sealed(e.block)
         for _, e in log
     )
     if not number:
-        why = (
-            "; ".join(lasting)
-            or "its metadata names another timeline, or there is no such artifact"
+        raise MisuseError(
+            f"artifact {artifact!r} of timeline {engine.id!r} was not removed: its metadata names another"
+            " timeline, or there is no such artifact"
         )
-        raise MisuseError(f"artifact {artifact!r} of timeline {engine.id!r} was not removed: {why}")
     left = yield from blocking(engine.store.erase)
     return Forgotten(
         timeline=engine.id,
@@ -180,24 +189,49 @@ def _erased(store: EventStore, remove: Callable[[], Removed]) -> tuple[Removed, 
     """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
     where copies may remain."""
     removed = remove()
-    for file in removed.unused:
-        persistence.remove_archive(file)
-    return removed, store.erase()
+    left = tuple(f"the archive {file}, which could not be removed" for file in _undeleted(removed))
+    return removed, (*left, *store.erase())
 
 
-def _forget_artifacts(
-    engine: Engine, artifact: str | None = None
-) -> Flow[tuple[int, int, tuple[str, ...]]]:
-    """The number of artifacts that were removed, their size in bytes, and the reasons why some may remain."""
+def _undeleted(removed: Removed) -> tuple[str, ...]:
+    """Delete the archives to which no log refers any more; return those that could not be deleted."""
+    return tuple(file for file in removed.unused if not persistence.remove_archive(file))
+
+
+def _checked_artifacts(
+    engine: Engine, log: Sequence[Recorded], only: ArtifactId | None = None
+) -> Flow[tuple[str, ...]]:
+    """The artifacts into which the timeline has put results, or only this one, that its artifact store never had; they
+    may be in another.
+
+    Raises:
+        MisuseError: one of them is all that there is of a confidential result.
+    """
+    events = [event for _, event in log]
+    sealed, service = sealed_in(events), engine.artifact_service
+    moves = (e.hidden for e in events if isinstance(e, BlocksHidden) and e.reason == "externalized")
+    stored = sealed.union(item.artifact for hidden in moves for item in hidden)
+    stored = stored if only is None else stored & {only}
+    absent = stored - (yield from blocking(service.ever_put)) if stored else stored
+    if service.opener and (lost := absent & sealed):
+        raise MisuseError(
+            f"nothing was forgotten: artifact {min(lost)} is not in this artifact store, and would remain;"
+            f" open {engine.id!r} with artifacts=WHERE, or with artifacts=None if it is gone for good"
+        )
+    return tuple(f"artifact {each}, if it is in another store" for each in sorted(absent))
+
+
+def _forget_artifacts(engine: Engine, artifact: str | None = None) -> Flow[tuple[int, int]]:
+    """The number of artifacts that were removed, and their size in bytes."""
     service = engine.artifact_service
     store = service.store
     if store is None:
-        return 0, 0, ()
+        return 0, 0
     forgotten = yield from blocking(store.forget, engine.id, artifact)
     service.drop()
     engine.sealing.drop()
     yield from engine.load()
-    return len(forgotten), sum(metadata.size for metadata in forgotten), ()
+    return len(forgotten), sum(metadata.size for metadata in forgotten)
 
 
 def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
@@ -209,10 +243,11 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
-    """Whether two timelines share their first event; also True if one of them has no events."""
-    forgotten = max(store.kept(each).forgotten for each in (timeline, name))
-    mine, other = (store.read(each, after=forgotten, limit=1) for each in (timeline, name))
-    return not mine or not other or mine[0][1].id == other[0][1].id
+    """Whether two timelines share their first event; also True if one of them has no events, or it cannot be read."""
+    left, away = zip(*(store.at_hand(each) for each in (timeline, name)), strict=True)
+    after = max(rest.forgotten for rest in left)
+    mine, other = (store.read(each, after=after, limit=1) for each in (timeline, name))
+    return any(away) or not mine or not other or mine[0][1].id == other[0][1].id
 
 
 # Retention after a compaction.
@@ -266,12 +301,14 @@ class Retention:
                 yield CallHook(observer, _failed(engine.id, folds[-1], error))
 
     def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
-        """Archive or forget all events before version `before`."""
+        """Archive or forget all events before version `before`; `unused` are archives that could not be deleted."""
         if self.folder is None:
-            return store.trim(timeline, before)
-        done = Removed()
-        while (first := store.kept(timeline).first) < before:
-            step = store.trim(timeline, min(first + STEP, before), archive=self.folder)
+            removed = store.trim(timeline, before)
+            return attrs.evolve(removed, unused=_undeleted(removed))
+        until, done = 0, Removed()
+        while until < before:
+            until = min(store.kept(timeline).first + STEP, before)
+            step = store.trim(timeline, until, archive=self.folder)
             done = Removed(events=done.events + step.events, size=done.size + step.size)
         return done
 

@@ -74,8 +74,8 @@ def atomic_write(path: Path) -> Generator[IO[bytes]]:
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename == str(part):
-            error.filename = str(path)  # not the temporary file's name
+        if isinstance(error, OSError) and error.filename in (None, str(part)):  # None: of a write
+            error.filename = str(path)
         with suppress(OSError):
             part.unlink()
         raise

@@ -229,11 +229,11 @@ def _bills(page: Iterable[tuple[int, bytes]]) -> Iterator[UsageRecorded]:
 def accounts(
     store: EventStore, group: Callable[[TimelineId, UsageRecorded], str]
 ) -> tuple[Savings, Mapping[str, Savings]]:
-    """The savings of a store, and its parts by what `group` says of each call."""
+    """The savings of a store as far as it is at hand, and its parts by what `group` says of each call."""
     parts, names = dict[str, Savings](), dict[str, set[TimelineId]]()
     seen = set[EventId]()
     for info in store.list():
-        for usage in _bills(store.log_bytes(info.id)):
+        for usage in _bills(store.log_bytes(info.id, after=store.at_hand(info.id)[0].forgotten)):
             if usage.id in seen:
                 continue
             seen.add(usage.id)

@@ -572,3 +572,29 @@ def test_a_write_ahead_log_whose_beginning_is_damaged_is_no_reason_to_repeat_the
     assert len(repair(path, new).lost) == 1
     with DuckDBStore(new) as saved:
         assert saved.head(T) == 0
+
+
+def test_whoever_holds_the_file_removes_what_a_killed_process_left_of_its_copy(
+    tmp_path: Path,
+) -> None:
+    """A process that is killed while it creates the file, or erases it, leaves a readable copy in a folder."""
+    path = tmp_path / "a.duckdb"
+    ours = ("a.duckdb.0a1b2c3_.new/a.duckdb", "a.duckdb.0a1b2c3d.new/a.duckdb.wal")
+    others = (
+        "a.duckdb.b.0a1b2c3d.new/a.duckdb.b",
+        "a.duckdb.documents.new/notes",
+        "b.duckdb.0a1b2c3d.new/b.duckdb",
+        "a.duckdb.0a1b2c3d.old/a.duckdb",
+    )
+    for name in (*ours, *others):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("what was said")
+    (tmp_path / "a.duckdb.01234567.new").write_text("a file")
+    with DuckDBStore(path):
+        assert not any((tmp_path / name).parent.exists() for name in ours)
+        assert all((tmp_path / name).exists() for name in others)
+        assert (tmp_path / "a.duckdb.01234567.new").exists()
+        (tmp_path / ours[0]).parent.mkdir()
+        with pytest.raises(StoreLockedError):
+            DuckDBStore(path)
+        assert (tmp_path / ours[0]).parent.exists(), "it may be being written"

@@ -73,6 +73,60 @@ def test_what_is_forgotten_is_said_in_one_line(run: Run) -> None:
     assert SAYS.encode() not in Path("foldline.duckdb").read_bytes()
 
 
+def test_what_was_archived_is_forgotten_with_its_file(run: Run) -> None:
+    Path("old").mkdir()
+    moved = json.loads(run("retain", "invented", "--archive", "old", "--json").out)
+    done = json.loads(run("retain", "invented", "--forget", "--json").out)
+    assert (done["events"], done["unused"], done["may_remain"]) == (moved["events"], [], [])
+    assert list(Path("old").iterdir()) == []
+
+
+def test_an_archive_that_is_elsewhere_may_remain(run: Run) -> None:
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    [file] = Path("old").iterdir()
+    Path("old").rename("moved")
+    ran = run("retain", "invented", "--forget")
+    assert f"may remain: the archive {file.absolute()}, which could not be removed\n" in ran.out
+
+
+def test_a_folder_of_archives_that_was_moved_is_named_once(run: Run) -> None:
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    before = run("export", "invented").out
+    Path("elsewhere").mkdir()
+    Path("old").rename("elsewhere/moved")
+    assert "foldline retain ID --archive PLACE" in run("export", "invented").err
+    ran = run("retain", "invented", "--archive", "elsewhere/moved")
+    assert "0 events archived in elsewhere/moved, 1 archive found there;" in ran.out
+    assert run("export", "invented").out == before
+    assert run("verify").code == 0
+
+
+def test_commands_that_need_no_archive_go_on_without_it(run: Run, session: Path) -> None:
+    run("import", session, "--name", "other")
+    Path("old").mkdir()
+    run("retain", "invented", "--archive", "old")
+    [path, *_] = [row["path"] for row in json.loads(run("show", "invented", "--json").out)][-1:]
+    Path("old").rename("moved")
+    for alone in (("render", "invented"), ("account", "invented"), ("show", "other")):
+        ran = run(*alone)
+        assert (ran.code, "archive" in ran.err, bool(ran.out)) == (0, False, True)
+    for part in (("show", "invented", path), ("show", "invented", "--tail", 3)):
+        ran = run(*part)
+        assert (ran.code, "invented: archive" in ran.err, bool(ran.out)) == (0, True, True)
+    for every in (("list",), ("search", "e"), ("savings",), ("copy", "bak.duckdb")):
+        ran = run(*every)
+        assert (ran.code, "invented: archive" in ran.err) == (1, True)
+        assert bool(ran.out) == (every[0] != "copy")
+    assert json.loads(run("list", "--json", "--store", "bak.duckdb").out)[0]["id"] == "other"
+    for whole in (("show", "invented"), ("stats", "invented"), ("export", "invented")):
+        ran = run(*whole)
+        assert (ran.code, ran.out) == (1, ""), "what is not whole is not shown as if it were"
+    assert run("forget", "invented", "--yes").code == 0
+    assert run("list").code == 0
+
+
 def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
     ran = run("forget", "invented", PATH)
     assert ran.code == 0
@@ -83,6 +137,14 @@ def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
     assert b"never touch settings_1" not in Path("foldline.duckdb").read_bytes()
     assert run("show", "invented", PATH).out == "[forgotten on request]\n"
     assert "holds together" in run("verify").out
+
+
+def test_the_next_copy_says_that_it_is_gone_from_the_backup(run: Run) -> None:
+    run("copy", "bak.sqlite")
+    run("forget", "invented", PATH)
+    assert "what was forgotten since is gone from" in run("copy", "bak.sqlite").err
+    shown = run("show", "invented", PATH, "--hidden", "--store", "bak.sqlite")
+    assert shown.out == "[forgotten on request]\n"
 
 
 def test_a_timeline_is_forgotten(run: Run) -> None:

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 
 from blocks import TimelineId
-from persistence import DuckDBStore, MemoryStore
+from persistence import ArtifactDescription, DuckDBStore, MemoryStore, open_artifacts
 from tests._table import for_each
+from tests.persistence._full_disk import full_disk
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
 from timeline.cli._options import gateway_store
@@ -136,8 +137,8 @@ def test_the_store_may_be_named_by_its_url(run: Run, session: Path) -> None:
         ("", "the path of a store is empty"),
         (".", "is a folder; give the path of a file in it"),
         (
-            "s3://bucket/a",
-            "s3:// is not a known kind of store; give one of: a path, duckdb:///path",
+            "mysql://host/a",
+            "mysql:// is not a known kind of store; give one of: a path, duckdb:///path",
         ),
     ],
 )
@@ -232,7 +233,9 @@ def test_show_follows_what_comes_until_it_is_interrupted(
         timeline.user("Begin.")
         timeline.steer("The word is xyzzy.")
         timeline.hide("ar:t1.user.steer")
-    monkeypatch.setattr("timeline.cli._inspect.log_of", lambda *_: store.read(TimelineId("live")))
+    monkeypatch.setattr(
+        "timeline.cli._inspect.log_of", lambda *_, **__: store.read(TimelineId("live"))
+    )
     monkeypatch.setattr("timeline.cli._inspect.store_to_write", lambda _: nullcontext(store))
     store.later = ["First,", "second."]
     ran = run("show", "live", "--follow", *(["--json"] if form == "json" else []))
@@ -351,6 +354,16 @@ def test_an_export_is_a_session_file(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("replayed")
+def test_a_disk_without_room_is_named_with_the_file(run: Run) -> None:
+    for command in (("export", "invented", "--out", "x"), ("report", "invented", "--output", "x")):
+        with full_disk(40_000):  # enough to open the store
+            ran = run(*command)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith("foldline: x: File too large; free disk space and repeat")
+        assert not Path("x").exists()
+
+
+@pytest.mark.usefixtures("replayed")
 def test_fork_copies_up_to_a_version(run: Run) -> None:
     assert json.loads(run("fork", "invented", "early", "--at", 10, "--json").out) == {
         "timeline": "early",
@@ -379,6 +392,20 @@ def test_verify_ends_with_1_when_it_does_not(run: Run) -> None:
     assert ran.code == 1
     assert "events but 99999 were acknowledged" in ran.out
     assert json.loads(run("verify", "--json").out)["ok"] is False
+
+
+def test_verify_reads_a_folder_of_artifacts(run: Run, tmp_path: Path) -> None:
+    for where in ("arts", f"file://{tmp_path}/at-url"):
+        with open_artifacts(where) as artifacts:
+            artifacts.put(b"what was said", ArtifactDescription(timeline=TimelineId("t")))
+        ran = run("verify", "--store", where)
+        assert (ran.code, ran.out) == (0, f"{where}: 1 artifact, holds together\n")
+    [content] = Path("arts/content").iterdir()
+    content.write_bytes(b"what was not")
+    ran = run("verify", "--store", "arts")
+    assert (ran.code, ran.out.startswith("problem: t version 0: artifact art-")) == (1, True)
+    Path("other").mkdir()
+    assert "is a folder; give the path of a file in it" in run("verify", "--store", "other").err
 
 
 @pytest.mark.usefixtures("replayed")
@@ -463,7 +490,9 @@ def test_copy_takes_what_is_new_into_another_store(run: Run) -> None:
     assert run("show", "invented", "--store", "other.sqlite").out == run("show", "invented").out
     assert run("copy", "third.sqlite", "nobody").code == 1
     assert not Path("third.sqlite").exists()
-    assert run("copy", "foldline.sqlite").code == 2
+    for itself in ("foldline.sqlite", f"./../{Path.cwd().name}/foldline.sqlite"):
+        ran = run("copy", itself)
+        assert (ran.code, "is the store itself; give another target" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("in_duckdb")

@@ -278,6 +278,24 @@ def test_what_is_restricted_stays_where_no_key_is_and_does_not_keep_the_rest(
     assert timeline.commit_draft(draft) > draft.version
 
 
+def test_what_was_externalized_into_another_store_is_named_when_it_is_forgotten(
+    opened: Opener,
+) -> None:
+    store, artifacts = MemoryStore(), MemoryArtifacts()
+    timeline = busy(opened(store=store, artifacts=artifacts))
+    draft = timeline.propose()
+    first, second = [p for p in draft.proposals if p.action == "externalize"][:2]
+    timeline.commit_draft(draft)
+    done = opened(store=store).forget(first.path)
+    assert (done.artifacts, done.may_remain[0]) == (
+        0,
+        f"artifact {first.artifact}, if it is in another store",
+    )
+    assert opened(store=store, artifacts=artifacts).forget(artifact=first.artifact).artifacts == 1
+    done = opened(store=store, artifacts=artifacts).forget(second.path)
+    assert (done.artifacts, any("artifact" in place for place in done.may_remain)) == (1, False)
+
+
 def test_without_an_artifact_store_nothing_is_externalized(opened: Opener) -> None:
     timeline = busy(opened(artifacts=None))
     assert "externalize" not in timeline.propose().rungs

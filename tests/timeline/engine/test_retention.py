@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 
 from blocks import (
+    DamagedStoreError,
     ForgottenError,
     MisuseError,
     RangeCompacted,
@@ -230,10 +231,96 @@ def test_what_was_kept_so_far_is_removed_by_command(store: Any, tmp_path: Path) 
     assert timeline.retain("archive", archive=tmp_path) == Removed()
     assert timeline.events()[0][0] == 1
     [file] = tmp_path.glob("*.parquet")
-    assert timeline.retain("forget").unused == (str(file),)
+    forgotten = timeline.retain("forget")
+    assert (forgotten.events, forgotten.unused) == (done.events, ())
+    assert not file.exists(), "no log names it any more"
     with pytest.raises(ForgottenError):
         timeline.events()
     assert request_bytes(timeline.render()) == before
+
+
+def test_an_archive_that_cannot_be_deleted_is_named(store: Any, tmp_path: Path) -> None:
+    timeline = talked(store)
+    timeline.retain("archive", archive=tmp_path)
+    [file] = tmp_path.glob("*.parquet")
+    file.rename(tmp_path / "moved")
+    assert timeline.retain("forget").unused == (str(file),)
+
+
+def test_an_archive_that_is_away_takes_only_its_own_events_with_it(
+    store: Any, tmp_path: Path
+) -> None:
+    timeline = talked(store)
+    other = open_timeline("other", store=store, ids=Ids("o"))
+    other.user("question of another timeline")
+    timeline.retain("archive", archive=tmp_path)
+    [file] = tmp_path.glob("*.parquet")
+    file.rename(tmp_path / "moved")
+    first = store.kept(T).first
+    request = request_bytes(timeline.render())
+
+    left, why = store.at_hand(T)
+    assert (left.first, left.forgotten, left.archives) == (first, first - 1, ())
+    assert file.name in why
+    assert store.at_hand(other.id) == (store.kept(other.id), "")
+    skims = dict(store.skim([T, other.id], 3, (), ("UsageRecorded",)))
+    assert [version for version, _ in skims[T].first][:1] == [first]
+    assert len(skims[other.id].first) == other.version
+    assert {hit.timeline for hit in store.search("question")} == {T, "other"}
+    assert all(hit.version >= first for hit in store.search("question") if hit.timeline == T)
+    assert request_bytes(timeline.render_at(timeline.version)) == request
+    for needs_it in (
+        timeline.events,
+        lambda: timeline.at(1),
+        lambda: store.search("question", T),
+    ):
+        with pytest.raises(DamagedStoreError, match=file.name):
+            needs_it()
+
+    with closing(MemoryStore()) as target:
+        with pytest.raises(DamagedStoreError, match=f"{T}: archive .*everything else was copied"):
+            store.copy_to(target)
+        assert [info.id for info in target.list()] == ["other"]
+        (tmp_path / "moved").rename(file)
+        assert store.copy_to(target).timelines == 1
+        file.rename(tmp_path / "moved")
+
+    done = timeline.forget()
+    assert f"the archive {file}, which could not be removed" in done.may_remain
+    assert [info.id for info in store.list()] == ["other"]
+
+
+def test_a_place_to_which_archives_were_moved_is_noted(store: Any, tmp_path: Path) -> None:
+    (old := tmp_path / "old").mkdir()
+    timeline = talked(store)
+    timeline.retain("archive", archive=old)
+    before, [file] = timeline.events(), old.iterdir()
+    (tmp_path / "further").mkdir()
+    moved = old.rename(tmp_path / "further" / "moved")
+    with pytest.raises(DamagedStoreError, match="foldline retain ID --archive PLACE"):
+        timeline.events()
+    other = moved / file.name
+    content = other.read_bytes()
+    other.write_bytes(b"another file of the same name")
+    assert timeline.retain("archive", archive=moved) == Removed()
+    assert store.kept(T).archives[0].file == str(file), (
+        "what has another content is not the archive"
+    )
+    other.write_bytes(content)
+    assert timeline.retain("archive", archive=moved) == Removed()
+    assert store.kept(T).archives[0].file == str(other)
+    assert timeline.events() == before
+    assert verify(store).ok
+
+
+def test_an_archive_stays_while_a_fork_reads_it(store: Any, tmp_path: Path) -> None:
+    timeline = talked(store)
+    timeline.retain("archive", archive=tmp_path)
+    fork = timeline.fork("fork")
+    assert timeline.retain("forget").unused == ()
+    assert fork.events()[0][0] == 1
+    assert fork.retain("forget").unused == ()
+    assert list(tmp_path.glob("*.parquet")) == []
 
 
 def test_without_a_compaction_there_is_nothing_to_remove() -> None:

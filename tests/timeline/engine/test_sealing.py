@@ -45,7 +45,7 @@ from tests._table import for_each
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 from timeline.cli import main
-from timeline.engine._artifacts import NO_KEY, REMOVED
+from timeline.engine._artifacts import ABSENT, NO_KEY, REMOVED
 from timeline.engine._engine import counted
 from timeline.react import AgentSettings, ReactAgent, ToolReply, reading_tools, tool
 from timeline.summarizers._summarizer import SummaryRequest
@@ -325,6 +325,59 @@ def test_forgetting_the_block_takes_the_artifact_with_it(store: EventStore) -> N
         assert "forgotten on request" in text_of(timeline.read("tc:t1.c1.result"))
 
 
+@pytest.mark.parametrize("path", ["tc:t1.c1.result", None])
+def test_what_would_stay_in_another_place_is_not_forgotten_without_it(
+    tmp_path: Path, path: str | None
+) -> None:
+    with SQLiteStore(tmp_path / "talks.sqlite") as made:
+        with opened(made, artifacts=tmp_path / "artifacts") as timeline:
+            asked(timeline)
+            artifact = artifact_in(timeline)
+        before = log_of(made)
+        with opened(made) as other, pytest.raises(MisuseError, match=f"{artifact} is not in this"):
+            other.forget(path)
+        assert log_of(made) == before
+        with opened(made, artifacts=tmp_path / "artifacts") as timeline:
+            assert timeline.forget(path).artifacts == 1
+    assert not any((tmp_path / "artifacts" / "content").iterdir())
+
+
+@pytest.mark.parametrize("path", ["tc:t1.c1.result", None])
+def test_who_says_that_there_are_no_artifacts_is_told_what_may_remain(
+    tmp_path: Path, path: str | None
+) -> None:
+    with SQLiteStore(tmp_path / "talks.sqlite") as made:
+        with opened(made, artifacts=tmp_path / "artifacts") as timeline:
+            asked(timeline)
+            artifact = artifact_in(timeline)
+        with Timeline.open("talk", store=made, artifacts=None) as other:
+            assert (
+                f"artifact {artifact}, if it is in another store" in other.forget(path).may_remain
+            )
+
+
+def test_a_result_whose_artifact_is_gone_is_forgotten_as_any_other(store: EventStore) -> None:
+    with opened(store) as timeline:
+        asked(timeline)
+        timeline.forget(artifact=artifact_in(timeline))
+        assert timeline.forget("tc:t1.c1.result").blocks == 1
+
+
+def test_another_artifact_store_is_not_taken_for_a_removal(
+    store: EventStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(store, artifacts=tmp_path / "artifacts") as timeline:
+        asked(timeline)
+        asked(timeline, "more", "c2")
+    with opened(store, artifacts=tmp_path / "artefacts") as other:
+        shown = sent(other)
+        assert sent(other) == shown
+    assert ABSENT.encode() in shown
+    assert REMOVED.encode() not in shown
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "not in the artifact store that was given" in caplog.text
+
+
 def test_what_has_expired_is_shown_no_more_live_or_reopened(store: EventStore) -> None:
     clock = Clock()
     policy = Policy(name="own", artifact_seconds=60.0)
@@ -376,6 +429,17 @@ def test_a_copy_has_it_and_a_fork_shows_it(store: EventStore, tmp_path: Path) ->
         store.copy_to(target, ["talk"])
         with opened(target) as copied:
             assert copied.render().messages == live
+
+
+def test_a_copy_forgets_it_with_the_next_copy(store: EventStore, tmp_path: Path) -> None:
+    with opened(store) as timeline, SQLiteStore(tmp_path / "copy.sqlite") as target:
+        asked(timeline)
+        asked(timeline, "another", "c2")
+        store.copy_to(target)
+        timeline.forget("tc:t1.c1.result")
+        assert store.copy_to(target).replaced == 1
+        left, *more = target.artifacts(keys=KEYS).backend.entries()
+        assert (left.metadata.path, more) == ("tc:t2.c2.result", [])
 
 
 def test_it_may_lie_in_a_folder(tmp_path: Path) -> None:
