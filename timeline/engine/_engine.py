@@ -352,7 +352,7 @@ class Engine:
             )
             for index, block in enumerate(checked_blocks(blocks))
         )
-        return [*events, *facts]
+        return [*events, *map(self._stamp, facts)]
 
     # Committing.
 
@@ -455,7 +455,7 @@ class Engine:
     def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
         if self.version - version > NEWS_MAX:
             return False
-        news = yield from self._read(version, self.version)
+        news = yield from self.read_log(version, self.version)
         if not all(isinstance(event, _PLAIN) for _, event in news):
             return False
         yield from self.append_here(decided)
@@ -562,7 +562,7 @@ class Engine:
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
         """The events after the view, up to version `last` of a log that ends at `head`, read together with the newest
         event of the view, which must still be there."""
-        events = yield from self._read(max(self.version - 1, 0), last)
+        events = yield from self.read_log(max(self.version - 1, 0), last)
         if not self.version:
             return events
         self._check_seen(head, events[0][1].id if events else "")
@@ -589,7 +589,7 @@ class Engine:
             opened = yield from self.sealing.opened(news)
             self._go_on_from(commit(self._durable, *(event for _, event in opened)))
 
-    def _read(self, version: int, head: int) -> Flow[list[Recorded]]:
+    def read_log(self, version: int, head: int) -> Flow[list[Recorded]]:
         """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
         while version + len(news) < head:  # the store limits the size of a page
