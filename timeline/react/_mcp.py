@@ -38,6 +38,9 @@ _LOST: Final = (
     "the MCP server ended or cannot be reached ({}); the call may have had a part of its effects, and the next one "
     "connects again"
 )
+_OUTSIDE: Final = (
+    "the tools of an MCP server can be used only inside its block: with McpServer(...) as server"
+)
 _CONNECTION_CLOSED: Final = -32000
 _REQUEST_TIMEOUT: Final = -32001
 _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -70,6 +73,17 @@ def _target(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
         )
 
 
+def _asked(value: object) -> bool | tuple[str, ...]:
+    if isinstance(value, bool):
+        return value
+    names: Any = (value,) if isinstance(value, str) else value
+    if not isinstance(value, str | list | tuple | set | frozenset) or {*map(type, names)} - {str}:
+        raise MisuseError(
+            f"needs_approval must be True, False or names of tools, not {in_words(value)}"
+        )
+    return tuple(names)
+
+
 @checked_calls
 @attrs.define(eq=False)
 class McpServer:
@@ -83,8 +97,10 @@ class McpServer:
     """A URL, or a command as a list of words."""
     prefix: str = attrs.field(default="", kw_only=True)
     """Put before the names of its tools, with a `_`, so that two servers can have tools of the same name."""
-    needs_approval: bool | Collection[str] = attrs.field(default=False, kw_only=True)
-    """Whether calls wait for a person: of all tools, or of those that are named here, by the server's names."""
+    needs_approval: bool | str | Collection[str] = attrs.field(
+        default=False, kw_only=True, converter=_asked
+    )
+    """Whether calls wait for a person: of all tools, or of those that are named here, by the server's names or the model's."""
     timeout: float | None = attrs.field(
         default=None, kw_only=True, validator=optional(positive_number)
     )
@@ -102,16 +118,19 @@ class McpServer:
         """Its tools, for an agent.
 
         Raises:
-            MisuseError: the server is not entered, or two of its tools would get the same name.
+            MisuseError: the server is not entered.
         """
         if self._tools is None:
-            raise MisuseError(
-                "the tools of an MCP server can be used only inside its block: with McpServer(...) as server"
-            )
+            raise MisuseError(_OUTSIDE)
         return self._tools
 
     def __enter__(self) -> Self:
-        self._tools = self._made(self._live().listed)
+        listed = self._live().listed
+        try:
+            self._tools = self._made(listed)
+        except MisuseError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,14 +150,19 @@ class McpServer:
 
     def _made(self, listed: Sequence[Any]) -> tuple[Tool, ...]:
         names: dict[str, str] = {}
+        server = f"MCP server {self.prefix or in_words(self.target)}"
         for each in listed:
             name = self._named(each.name)
             if name in names:
                 raise MisuseError(
-                    f"MCP server {self.prefix or in_words(self.target)}: its tools {names[name]!r} and {each.name!r} "
-                    f"would both be called {name!r}"
+                    f"{server}: its tools {names[name]!r} and {each.name!r} would both be called {name!r}"
                 )
             names[name] = each.name
+        asked = () if isinstance(self.needs_approval, bool) else self.needs_approval
+        if unknown := [name for name in asked if name not in {*names, *names.values()}]:
+            raise MisuseError(
+                f"{server}: needs_approval names {', '.join(unknown)}; its tools are {', '.join(names.values())}"
+            )
         return tuple(self._tool(each) for each in listed)
 
     def _named(self, name: str) -> str:
@@ -146,13 +170,15 @@ class McpServer:
         return _ODD.sub("_", f"{self.prefix}_{name}" if self.prefix else name)[:64]
 
     def _tool(self, listed: Any) -> Tool:
-        asks, hints = self.needs_approval, listed.annotations
+        asks, hints, name = self.needs_approval, listed.annotations, self._named(listed.name)
 
         async def call(**arguments: Any) -> ToolReply:
             import asyncio
 
             from mcp import MCPError
 
+            if self._tools is None:
+                raise MisuseError(_OUTSIDE)
             connection = await asyncio.to_thread(self._live)
             work = connection.client.call_tool(listed.name, arguments)
             try:
@@ -171,11 +197,13 @@ class McpServer:
             return ToolReply(output=_LOST.format(lost), is_error=True, outcome="partial")
 
         return Tool(
-            name=self._named(listed.name),
+            name=name,
             description=listed.description or listed.title or "",
             input_schema=listed.input_schema,
             call=call,
-            needs_approval=asks if isinstance(asks, bool) else listed.name in asks,
+            needs_approval=asks
+            if isinstance(asks, bool)
+            else not {listed.name, name}.isdisjoint(asks),
             timeout=self.timeout,
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
         )
