@@ -171,6 +171,10 @@ class Engine:
     _behind: bool = attrs.field(default=False, init=False)
     """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
 
+    def __attrs_post_init__(self) -> None:  # also of a fork or a sibling
+        self.traces = attrs.evolve(self.traces, timeline=self.id)
+        self.compactor = attrs.evolve(self.compactor, traces=self.traces)
+
     # Rendering.
 
     def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
