@@ -35,8 +35,9 @@ from blocks import (
     in_words,
 )
 from blocks.formats import as_json
-from render import Json, Overflow, Place, Rendered, View, overflow_of
+from render import Json, Overflow, Place, Rendered, View
 from timeline import AsyncTimeline, Timeline
+from timeline._apis import overflow_in
 from timeline._arguments import NUMBER, AnyPart, System, Tools, checked, checked_kind
 from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
@@ -605,32 +606,6 @@ def with_compaction(
                 raise
             rendered = smaller
     return (yield from call(rendered))
-
-
-def overflow_in(error: BaseException) -> Overflow | None:
-    """The overflow that an error of a provider's client reports; None: it is another error.
-
-    Raises:
-        MisuseError: `error` is not an exception.
-
-    Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
-    the first two are called `code` and `details`.
-    """
-    checked_kind(error, BaseException, "overflow_in()", "error")
-    status: object = getattr(error, "status_code", getattr(error, "code", None))
-    details = _details(getattr(error, "body", getattr(error, "details", None)))
-    kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
-    message = details.get("message") or str(error)
-    return overflow_of(status if isinstance(status, int) else None, str(kind), str(message))
-
-
-def _details(body: object) -> dict[str, Any]:
-    """The innermost description of the error; both providers wrap it once."""
-    if not isinstance(body, dict):
-        return {}
-    outer = cast("dict[str, Any]", body)
-    inner = outer.get("error")
-    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer
 
 
 def measured(rendered: Rendered, overflow: Overflow) -> TokensCounted | None:
