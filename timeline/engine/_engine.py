@@ -303,16 +303,9 @@ class Engine:
 
     # Appending.
 
-    def append(
-        self,
-        blocks: Sequence[Block],
-        *facts: Event,
-        fit: Fit,
-        answers: Answered | None = None,
-    ) -> Flow[int]:
-        """Append blocks and further facts in one commit, with the content of confidential results in artifacts; return
-        the new version. `answers` is the request that the blocks answer."""
-        events = self.appended(blocks, *facts, answers=answers)
+    def append(self, blocks: Sequence[Block], fit: Fit) -> Flow[int]:
+        """Append blocks in one commit, with the content of confidential results in artifacts; return the new version."""
+        events = self.appended(blocks)
         return (yield from self._with_sealed(events, partial(self.commit, fit=fit)))
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
@@ -346,7 +339,7 @@ class Engine:
         at: float | None = None,
         answers: Answered | None = None,
     ) -> list[Event]:
-        """The events that append these blocks, followed by further facts."""
+        """The events that append these blocks, followed by further facts; `answers` is the request that they answer."""
         if not blocks and not facts:
             raise MisuseError("append() needs at least one block")
         now = checked(self.clock() if at is None else at, TIME, "append()", "at")

@@ -118,6 +118,7 @@ _U = TypeVar("_U")
 
 
 _GIVEN: Final = frozenset({"id", "turn", "source", "response"})
+"""Fields of a model's block that say nothing of its content."""
 INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
 
 
@@ -342,12 +343,11 @@ class Operations:
         """
         engine, own = self.engine, response
         while version := engine.view.recorded_at(own) or (yield from folded_at(engine, own)):
-            said = said_in(events, response)
-            before = yield from engine.read_log(max(version - len(said) - 2, 0), version)
-            is_known = version > shown and said_in([e for _, e in before], own) == said
-            if is_known:
+            content = content_in(events, response)
+            before = yield from engine.read_log(max(version - len(content) - 2, 0), version)
+            if version > shown and content_in([e for _, e in before], own) == content:
                 raise AlreadyRecordedError(f"response {response!r}", version)
-            own += f"~{sha256(msgspec.json.encode(said)).hexdigest()[:8]}"
+            own += f"~{sha256(msgspec.json.encode(content)).hexdigest()[:8]}"
         named = [_named(event, response, own) for event in events]
         return (yield from engine.append_here(in_turn(this_turn)(engine.view, named)))
 
@@ -907,8 +907,8 @@ def _moved(event: Event, turn: TurnId) -> Event:
     return replace(event, block=replace(event.block, turn=turn))
 
 
-def said_in(events: Sequence[Event], response: str) -> list[Json]:
-    """The content of the blocks of a response, without what only its recording gave them."""
+def content_in(events: Sequence[Event], response: str) -> list[Json]:
+    """The content of the blocks of a response."""
     blocks = (encode_block(e.block) for e in events if isinstance(e, BlockAppended))
     fields = [each for each in map(msgspec.json.decode, blocks) if each.get("response") == response]
     return [{k: v for k, v in each.items() if k not in _GIVEN} for each in fields]

@@ -153,10 +153,8 @@ class Gate:
 
     def fate_of(self, view: View, call: ToolCall) -> Fate | None:
         """What is to be done with this call; None: it is not open, or waits for an older one with its id."""
-        fates = self.fates(view)
-        return next(
-            (fate for fate in fates if any(s.call.id == call.id for s in fates[fate])), None
-        )
+        states = (state for state in states_in(view) if state.call.id == call.id)
+        return next((self._fate(state, new=False) for state in states), None)
 
     def _fate(self, state: CallState, *, new: bool) -> Fate:
         tool = self.tools.get(state.call.name)
@@ -183,12 +181,12 @@ class Gate:
         fates = self.fates(view)
         waiting: list[CallState] = [*fates.get("wait", ()), *fates.get("ask", ())]
         for state in states_in(view):
-            if state.call.call_id == approval_id:
-                if state.decision:
-                    what = f"the decision about call {approval_id!r}"
-                    raise AlreadyRecordedError(what, state.decision[0])
-                if state in waiting:
-                    return state
+            if state.call.call_id == approval_id and state.decision:
+                raise AlreadyRecordedError(
+                    f"the decision about call {approval_id!r}", state.decision[0]
+                )
+            if state.call.call_id == approval_id and state in waiting:
+                return state
         ids = ", ".join(state.call.call_id for state in waiting)
         raise MisuseError(
             f"no call {approval_id!r} waits for an approval; {f'there are: {ids}' if ids else 'none does'}"

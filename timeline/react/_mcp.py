@@ -29,6 +29,7 @@ from blocks import (
     lacking,
 )
 from render import refusal
+from timeline._arguments import valid
 from timeline._flow_drivers import in_thread
 from timeline.react._limits import positive_number
 from timeline.react._tools import Tool, ToolReply
@@ -73,17 +74,6 @@ def _target(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
         )
 
 
-def _asked(value: object) -> bool | tuple[str, ...]:
-    if isinstance(value, bool):
-        return value
-    names: Any = (value,) if isinstance(value, str) else value
-    if not isinstance(value, str | list | tuple | set | frozenset) or {*map(type, names)} - {str}:
-        raise MisuseError(
-            f"needs_approval must be True, False or names of tools, not {in_words(value)}"
-        )
-    return tuple(names)
-
-
 @checked_calls
 @attrs.define(eq=False)
 class McpServer:
@@ -98,7 +88,9 @@ class McpServer:
     prefix: str = attrs.field(default="", kw_only=True)
     """Put before the names of its tools, with a `_`, so that two servers can have tools of the same name."""
     needs_approval: bool | str | Collection[str] = attrs.field(
-        default=False, kw_only=True, converter=_asked
+        default=False,
+        kw_only=True,
+        validator=valid((bool | str | set[str], "True, False or names of tools"), "McpServer()"),
     )
     """Whether calls wait for a person: of all tools, or of those that are named here, by the server's names or the model's."""
     timeout: float | None = attrs.field(
@@ -158,19 +150,24 @@ class McpServer:
                     f"{server}: its tools {names[name]!r} and {each.name!r} would both be called {name!r}"
                 )
             names[name] = each.name
-        asked = () if isinstance(self.needs_approval, bool) else self.needs_approval
-        if unknown := [name for name in asked if name not in {*names, *names.values()}]:
+        if unknown := sorted(self._gated - {*names, *names.values()}):
             raise MisuseError(
                 f"{server}: needs_approval names {', '.join(unknown)}; its tools are {', '.join(names.values())}"
             )
         return tuple(self._tool(each) for each in listed)
+
+    @property
+    def _gated(self) -> set[str]:
+        """The names in `needs_approval`."""
+        asks = self.needs_approval
+        return {asks} if isinstance(asks, str) else set() if isinstance(asks, bool) else {*asks}
 
     def _named(self, name: str) -> str:
         """The name of a tool for the model: providers allow 64 letters, digits, `_` and `-`."""
         return _ODD.sub("_", f"{self.prefix}_{name}" if self.prefix else name)[:64]
 
     def _tool(self, listed: Any) -> Tool:
-        asks, hints, name = self.needs_approval, listed.annotations, self._named(listed.name)
+        hints, name = listed.annotations, self._named(listed.name)
 
         async def call(**arguments: Any) -> ToolReply:
             import asyncio
@@ -201,9 +198,7 @@ class McpServer:
             description=listed.description or listed.title or "",
             input_schema=listed.input_schema,
             call=call,
-            needs_approval=asks
-            if isinstance(asks, bool)
-            else not {listed.name, name}.isdisjoint(asks),
+            needs_approval=self.needs_approval is True or bool(self._gated & {listed.name, name}),
             timeout=self.timeout,
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
         )

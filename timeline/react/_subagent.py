@@ -4,7 +4,8 @@ research = SubAgent("research", "Look into one question and report.", client=cli
 agent = ReactAgent(timeline, client, tools=[research])
 
 The sub-agent's timeline has the name of the agent's timeline and of the call's block, so the agent's log alone says where it
-is, also if a server gives the same id to several calls. A call that was interrupted, or that waits for an approval or for a new allowance, stays open and goes on there.
+is; call ids may repeat. A call that was interrupted, or that waits for an approval or for a new allowance, stays open and
+goes on there.
 """
 
 from collections.abc import Callable

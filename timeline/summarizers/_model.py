@@ -204,10 +204,14 @@ class ModelSummarizer:
     def _window(self, request: SummaryRequest, model: Model) -> int:
         """The window of the model: what is known of it; otherwise what the timeline was given; or what the provider named
         when it refused a prompt."""
-        context, learned = request.context, request.view.state.calibrations.get(model.name)
-        is_guessed = model == context.model and not model.known
-        given = context.limit + context.output_tokens if is_guessed else model.tokens_window
-        return min(given, model.tokens_window, (learned and learned.limit) or model.tokens_window)
+        context = request.context
+        calibration = request.view.state.calibrations.get(model.name)
+        windows = [model.tokens_window]
+        if model == context.model and not model.known:
+            windows.append(context.limit + context.output_tokens)
+        if calibration and calibration.limit:
+            windows.append(calibration.limit)
+        return min(windows)
 
     def _answer_tokens(self, context: Context) -> int:
         room = SummaryRoom.of(context)

@@ -181,9 +181,12 @@ def test_a_tool_that_needs_approval_may_be_named_as_the_server_or_the_model_name
     [
         (["order", "ordr"], "needs_approval names ordr; its tools are stock, item.picture, order,"),
         ("or", "needs_approval names or; its tools are"),
-        ({"order": True}, "needs_approval must be True, False or names of tools, not a dict"),
-        ([5], "needs_approval must be True, False or names of tools, not a list"),
-        (None, "needs_approval must be True, False or names of tools, not None"),
+        (
+            {"order": True},
+            "McpServer(): needs_approval must be True, False or names of tools, not a dict",
+        ),
+        ([5], "McpServer(): needs_approval must be True, False or names of tools, not a list"),
+        (None, "McpServer(): needs_approval must be True, False or names of tools, not None"),
     ],
     ids=str,
 )
