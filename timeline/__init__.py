@@ -50,10 +50,11 @@ from timeline._models import known_models as known_models  # noqa: E402
 from timeline.engine._settings import Options as Options  # noqa: E402
 
 if TYPE_CHECKING:
+    from timeline._apis import overflow_in
     from timeline.observe._steps import Quality as Quality
     from timeline.observe._steps import Step, quality_of
     from timeline.react import AsyncReactAgent, ReactAgent, tool
-    from timeline.react._loop import overflow_in, retry_with_compaction
+    from timeline.react._loop import retry_with_compaction
     from timeline.summarizers._model import ModelSummarizer
 
 __getattr__, __dir__ = _later(
@@ -61,7 +62,8 @@ __getattr__, __dir__ = _later(
     {
         "timeline.observe._steps": "Quality Step quality_of",
         "timeline.react": "AsyncReactAgent ReactAgent tool",
-        "timeline.react._loop": "overflow_in retry_with_compaction",
+        "timeline._apis": "overflow_in",
+        "timeline.react._loop": "retry_with_compaction",
         "timeline.summarizers._model": "ModelSummarizer",
     },
 )

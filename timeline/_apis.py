@@ -8,13 +8,14 @@ OpenAI's streamed responses are joined here, because the client's own helper rai
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
 from blocks import MisuseError, in_words
 from blocks.formats import Format, Stream, event_of, obj, objs, stream_of, string
-from render import Json
+from render import Json, Overflow, overflow_of
+from timeline._arguments import checked_kind
 
 Options: TypeAlias = Mapping[str, Any]
 
@@ -225,3 +226,32 @@ def api_of(provider: str) -> Api:
             f"there is no client for {provider!r}; known providers: {', '.join(APIS)}"
         )
     return APIS[provider]
+
+
+# What its errors say.
+
+
+def overflow_in(error: BaseException) -> Overflow | None:
+    """The overflow that an error of a provider's client reports; None: it is another error.
+
+    Raises:
+        MisuseError: `error` is not an exception.
+
+    Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
+    the first two are called `code` and `details`.
+    """
+    checked_kind(error, BaseException, "overflow_in()", "error")
+    status: object = getattr(error, "status_code", getattr(error, "code", None))
+    details = _details(getattr(error, "body", getattr(error, "details", None)))
+    kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
+    message = details.get("message") or str(error)
+    return overflow_of(status if isinstance(status, int) else None, str(kind), str(message))
+
+
+def _details(body: object) -> dict[str, Any]:
+    """The innermost description of the error; both providers wrap it once."""
+    if not isinstance(body, dict):
+        return {}
+    outer = cast("dict[str, Any]", body)
+    inner = outer.get("error")
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer

@@ -550,7 +550,6 @@ def operations_of(
     )
     observers = tuple(options.get("observers", ()))
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
-    traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
         store=store,
@@ -558,22 +557,20 @@ def operations_of(
         clock=clock,
         sealing=sealing,
         retention=retention,
-        traces=traces,
+        traces=_traces_of(settings, options),
         observers=observers,
         artifact_service=artifact_service,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),
             summarizer=options.get("summarizer", ExtractiveSummarizer()),
             artifact_service=artifact_service,
-            traces=traces,
         ),
     )
     return Operations(engine=engine, settings=settings)
 
 
-def _traces_of(name: TimelineId, settings: TimelineSettings, options: Options) -> Traces:
+def _traces_of(settings: TimelineSettings, options: Options) -> Traces:
     return Traces(
-        timeline=name,
         provider=traced_provider(settings.model),
         model=settings.model.name,
         tracer=options.get("tracer"),

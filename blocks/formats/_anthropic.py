@@ -26,6 +26,7 @@ from blocks.formats._message import (
     objs,
     part_of,
     parts_of,
+    raw_arguments,
     spent,
     string,
     tool_input,
@@ -79,6 +80,7 @@ def content_of(item: object) -> Content | None:
                 call_id=string(block.get("id")),
                 name=string(block.get("name")),
                 input=tool_input(block.get("input")),
+                provider=raw_arguments(block.get("input")),
             )
         case "thinking" | "redacted_thinking":
             return Thought(value=block)

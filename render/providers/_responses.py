@@ -8,7 +8,17 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
+from blocks import (
+    BlockId,
+    CallId,
+    CodecError,
+    MisuseError,
+    ToolCall,
+    TurnId,
+    UsageRecorded,
+    in_short,
+    in_words,
+)
 from blocks.formats import RESPONSES, SHAPES, Answer, Json, Shape, as_json, obj, plain, string
 from blocks.formats import answer_of as answered
 
@@ -119,6 +129,17 @@ def answer_in(checked: Json, shape: Shape, new_id: Callable[[], BlockId], turn: 
             f"record(): the response is empty: it has neither {shape.output} nor usage"
         )
     return answered(reply, new_id, turn)
+
+
+def with_call_ids(answer: Answer) -> Answer:
+    """The answer with an id for each call that has none; the same if it is read again."""
+    blocks = (
+        replace(block, call_id=CallId(f"call_{answer.id or block.id}_{number}"))
+        if isinstance(block, ToolCall) and not block.call_id
+        else block
+        for number, block in enumerate(answer.blocks)
+    )
+    return replace(answer, blocks=tuple(blocks))
 
 
 def stop_in_response(shape: Shape, response: object) -> str:

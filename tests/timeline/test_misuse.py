@@ -445,12 +445,15 @@ def test_content_may_be_the_sdks_objects() -> None:
 
 def test_a_response_is_recorded_once() -> None:
     timeline = begun()
+    said = text("I look."), tool_use("call_1"), tool_use("call_2")
     with pytest.raises(AlreadyRecordedError, match="'r1' is already recorded, at version 5") as one:
-        timeline.record(response(text("again"), id="r1"))
+        timeline.record(response(*said, id="r1"))
     assert one.value.version == 5
+    for _ in timeline.open_calls:
+        timeline.tool_result(timeline.open_calls[0], "ok")
     timeline.record(response(id="r2", usage={"input_tokens": 3}))
     with pytest.raises(AlreadyRecordedError):
-        timeline.record(response(text("again"), id="r2"))
+        timeline.record(response(id="r2", usage={"input_tokens": 3}))
 
 
 def test_a_call_has_one_result() -> None:

@@ -171,6 +171,10 @@ class Engine:
     _behind: bool = attrs.field(default=False, init=False)
     """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
 
+    def __attrs_post_init__(self) -> None:  # also of a fork or a sibling
+        self.traces = attrs.evolve(self.traces, timeline=self.id)
+        self.compactor = attrs.evolve(self.compactor, traces=self.traces)
+
     # Rendering.
 
     def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
@@ -299,16 +303,9 @@ class Engine:
 
     # Appending.
 
-    def append(
-        self,
-        blocks: Sequence[Block],
-        *facts: Event,
-        fit: Fit,
-        answers: Answered | None = None,
-    ) -> Flow[int]:
-        """Append blocks and further facts in one commit, with the content of confidential results in artifacts; return
-        the new version. `answers` is the request that the blocks answer."""
-        events = self.appended(blocks, *facts, answers=answers)
+    def append(self, blocks: Sequence[Block], fit: Fit) -> Flow[int]:
+        """Append blocks in one commit, with the content of confidential results in artifacts; return the new version."""
+        events = self.appended(blocks)
         return (yield from self._with_sealed(events, partial(self.commit, fit=fit)))
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
@@ -342,7 +339,7 @@ class Engine:
         at: float | None = None,
         answers: Answered | None = None,
     ) -> list[Event]:
-        """The events that append these blocks, followed by further facts."""
+        """The events that append these blocks, followed by further facts; `answers` is the request that they answer."""
         if not blocks and not facts:
             raise MisuseError("append() needs at least one block")
         now = checked(self.clock() if at is None else at, TIME, "append()", "at")
@@ -352,7 +349,7 @@ class Engine:
             )
             for index, block in enumerate(checked_blocks(blocks))
         )
-        return [*events, *facts]
+        return [*events, *map(self._stamp, facts)]
 
     # Committing.
 
@@ -455,7 +452,7 @@ class Engine:
     def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
         if self.version - version > NEWS_MAX:
             return False
-        news = yield from self._read(version, self.version)
+        news = yield from self.read_log(version, self.version)
         if not all(isinstance(event, _PLAIN) for _, event in news):
             return False
         yield from self.append_here(decided)
@@ -562,7 +559,7 @@ class Engine:
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
         """The events after the view, up to version `last` of a log that ends at `head`, read together with the newest
         event of the view, which must still be there."""
-        events = yield from self._read(max(self.version - 1, 0), last)
+        events = yield from self.read_log(max(self.version - 1, 0), last)
         if not self.version:
             return events
         self._check_seen(head, events[0][1].id if events else "")
@@ -589,7 +586,7 @@ class Engine:
             opened = yield from self.sealing.opened(news)
             self._go_on_from(commit(self._durable, *(event for _, event in opened)))
 
-    def _read(self, version: int, head: int) -> Flow[list[Recorded]]:
+    def read_log(self, version: int, head: int) -> Flow[list[Recorded]]:
         """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
         while version + len(news) < head:  # the store limits the size of a page

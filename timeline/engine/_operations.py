@@ -13,10 +13,12 @@ log with the other writers' events.
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
+from hashlib import sha256
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 import attrs
+import msgspec
 from msgspec.structs import replace
 
 import render
@@ -51,6 +53,7 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    encode_block,
     formats,
     in_words,
     standing_key,
@@ -114,6 +117,8 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
+_GIVEN: Final = frozenset({"id", "turn", "source", "response"})
+"""Fields of a model's block that say nothing of its content."""
 INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
 
 
@@ -308,7 +313,8 @@ class Operations:
         """Append a model's response, blocks and usage, in one commit.
 
         `rendered` is the request that it answers; default: the newest. `format` is the format of the response, as for
-        `sync`; default: that of the model's provider.
+        `sync`; default: that of the model's provider. Some servers use an id again: a response that says something
+        else than the one with its id, or answers a request that showed that one, is recorded under an id of its own.
 
         Raises:
             MisuseError: `response` is not a response of this format, it has neither content nor usage, or
@@ -318,16 +324,32 @@ class Operations:
         """
         answers = answered_by(rendered, self.engine.view.version)
         answer = self._answer(response, format)
-        facts: list[Event] = []
+        engine, facts = self.engine, list[Event]()
         if answer.usage:
-            now, estimated = self.engine.clock(), self.engine.view.state.tokens
+            now, estimated = engine.clock(), engine.view.state.tokens
             model = self.settings.model.name
             facts.append(replace(answer.usage, at=now, estimated=estimated, model=model))
         if not answer.blocks and not facts:
-            return self.engine.version
-        yield from refuse_folded_response(self.engine, answer.id)
-        once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
-        return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
+            return engine.version
+        events = engine.appended(answer.blocks, *facts, answers=answers)
+        shown = answers.shown if answers else 0
+        return (yield from engine.repeated(self._recorded_once, events, answer.id, shown))
+
+    def _recorded_once(self, events: Sequence[Event], response: str, shown: int) -> Flow[int]:
+        """Append the events of a response; `shown` is the version that its request showed.
+
+        Raises:
+            AlreadyRecordedError: this response is in the log; the error has the version of its last event.
+        """
+        engine, own = self.engine, response
+        while version := engine.view.recorded_at(own) or (yield from folded_at(engine, own)):
+            content = content_in(events, response)
+            before = yield from engine.read_log(max(version - len(content) - 2, 0), version)
+            if version > shown and content_in([e for _, e in before], own) == content:
+                raise AlreadyRecordedError(f"response {response!r}", version)
+            own += f"~{sha256(msgspec.json.encode(content)).hexdigest()[:8]}"
+        named = [_named(event, response, own) for event in events]
+        return (yield from engine.append_here(in_turn(this_turn)(engine.view, named)))
 
     def _answer(self, response: object, name: Format | None) -> Answer:
         """The blocks and the usage of a response with its own ids, in the format `name` or, if this is None, in that
@@ -885,21 +907,29 @@ def _moved(event: Event, turn: TurnId) -> Event:
     return replace(event, block=replace(event.block, turn=turn))
 
 
-def refuse_repeated_response(view: View, response: str) -> None:
-    """Refuse a response whose id is in the log.
+def content_in(events: Sequence[Event], response: str) -> list[Json]:
+    """The content of the blocks of a response."""
+    blocks = (encode_block(e.block) for e in events if isinstance(e, BlockAppended))
+    fields = [each for each in map(msgspec.json.decode, blocks) if each.get("response") == response]
+    return [{k: v for k, v in each.items() if k not in _GIVEN} for each in fields]
 
-    This and `refuse_repeated_result` are checked before each try to commit, because another process may have been
-    faster.
 
-    Raises:
-        AlreadyRecordedError: the response is in the log; the error has the version of its last event.
-    """
-    if response and (version := view.recorded_at(response)):
-        raise AlreadyRecordedError(f"response {response!r}", version)
+def _named(event: Event, response: str, own: str) -> Event:
+    """The event of a response with the id `own` instead of the response's."""
+    if own == response:
+        return event
+    if not isinstance(event, BlockAppended):
+        return replace(cast("UsageRecorded", event), response=own)
+    block = event.block
+    ids = {"response": own, "source": own if block.source == response else block.source}
+    if isinstance(block, OpaqueBlock):
+        return replace(event, block=OpaqueBlock(block.tag, {**block.fields, **ids}))
+    return replace(event, block=replace(block, **ids))
 
 
 def refuse_repeated_result(view: View, call_id: CallId) -> None:
-    """Refuse the result of a call that was not made, or that already has a result.
+    """Refuse the result of a call that was not made, or that already has a result. This is checked before each try to
+    commit, because another process may have been faster.
 
     Raises:
         UnknownCallError: there is no such call; the error names the open calls.
@@ -940,16 +970,6 @@ def folded_at(engine: Engine, source: str) -> Flow[int]:
     from persistence import source_at
 
     return (yield from blocking(source_at, engine.store, engine.id, source))
-
-
-def refuse_folded_response(engine: Engine, response: str) -> Flow[None]:
-    """Refuse a response that is in the folded part of the log.
-
-    Raises:
-        AlreadyRecordedError: the response is in that part; the error has the version of its newest block.
-    """
-    if version := (yield from folded_at(engine, response)):
-        raise AlreadyRecordedError(f"response {response!r}", version)
 
 
 # Counting by the provider.

@@ -7,15 +7,17 @@ separately for each model.
 
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from itertools import count
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 from attrs.validators import gt, optional
+from msgspec.structs import replace
 
-from blocks import FoldlineError
+from blocks import FoldlineError, MisuseError, in_words
 from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
@@ -115,6 +117,8 @@ class FakeProvider:
         factory=lambda: dict[tuple[str, str], PromptMeter](),  # noqa: PLW0108 -- `PromptMeter` stands below
     )
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
+    _times: Counter[str] = attrs.field(init=False, factory=Counter[str])
+    """How often each request was answered, by its hash."""
 
     def fault(self, *faults: Fault) -> None:
         """Inject faults into the answers to the next valid requests, one each."""
@@ -128,6 +132,13 @@ class FakeProvider:
     def new_id(self, kind: str) -> str:
         """A numbered id in the provider's form."""
         return f"{kind}_fake{next(self._numbers):06}"
+
+    def _ids_of(self, request: Json) -> Callable[[str], str]:
+        """Makes the ids in the answer to a request, from the request: another process repeats no id in a conversation."""
+        digest = sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+        self._times[digest] += 1
+        own, numbers = f"{digest[:8]}{self._times[digest]:02}", count(1)
+        return lambda kind: f"{kind}_fake{own}{next(numbers):02}"
 
     # Models.
 
@@ -182,15 +193,17 @@ class FakeProvider:
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
         step = meter.bill(request, flat, self.clock())
-        answer = self._answer(reply, request, model, wire, tokens)
+        new_id = self._ids_of(request)
+        calls = [c if c.id else replace(c, id=new_id(wire.ids[1])) for c in reply.calls]
+        answer = self._answer(attrs.evolve(reply, calls=calls), request, model, wire, tokens)
         outgoing = Outgoing(
-            id=self.new_id(wire.ids[0]),
+            id=new_id(wire.ids[0]),
             request=request,
             model=model,
             answer=answer,
             step=step,
             created=int(self.clock()),
-            new_id=self.new_id,
+            new_id=new_id,
         )
         late = fault.delay_seconds if fault else None
         return Exchange(
@@ -234,7 +247,7 @@ class FakeProvider:
 
     def _ask(self, request: Json) -> Reply | Fault:
         try:
-            return self.responder(request)
+            return _checked(self.responder(request), self.responder)
         except Exception as error:
             self.failures.append(error)
             raise
@@ -242,14 +255,19 @@ class FakeProvider:
     def _answer(self, reply: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Drafts:
         if reply.thinking and child(request, "thinking").get("display") == "omitted":
             reply = attrs.evolve(reply, thinking="")
-        drafts = drafts_of(
-            reply, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
-        )
+        drafts = drafts_of(reply, lambda text: wire.sign(text, request, model))
         rooms = {
             "max_tokens": wire.output_asked(request) or model.output_tokens_max,
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
         return answered(reply, list(drafts), rooms, self._meter(model).counter.count)
+
+
+def _checked(reply: object, responder: Responder) -> Reply | Fault:
+    if isinstance(reply, Reply | Fault):
+        return reply
+    name = getattr(responder, "__qualname__", in_words(responder))
+    raise MisuseError(f"responder {name} must return a Reply or a Fault, not {in_words(reply)}")
 
 
 def company(provider: str) -> str:

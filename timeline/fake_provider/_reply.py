@@ -86,9 +86,7 @@ class Drafts:
     output_tokens: int
 
 
-def drafts_of(
-    reply: Reply, sign: Callable[[str], str], new_call_id: Callable[[], str]
-) -> Iterator[Draft]:
+def drafts_of(reply: Reply, sign: Callable[[str], str]) -> Iterator[Draft]:
     """The content blocks of a reply."""
     if reply.thinking is not None:
         signature = sign(reply.thinking)
@@ -98,7 +96,7 @@ def drafts_of(
         yield Draft(block={"type": "text", "text": reply.text}, text=reply.text)
     yield from (Draft(block=block) for block in reply.blocks)
     for call in reply.calls:
-        block = {"type": "tool_use", "id": call.id or new_call_id(), "name": call.name}
+        block = {"type": "tool_use", "id": call.id, "name": call.name}
         text = json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
         yield Draft(block={**block, "input": call.input}, text=text)
 

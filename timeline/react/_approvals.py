@@ -9,7 +9,7 @@ before `begun` has not run it, and the next one does; a process that is killed a
 the call as interrupted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import attrs
@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from blocks import (
+    AlreadyRecordedError,
     BlockId,
     CallId,
     MisuseError,
@@ -77,6 +78,11 @@ class Approval:
         """The same as the agent sees it that called a sub-agent."""
         return attrs.evolve(self, id=f"{call_id}/{self.id}")
 
+    def place_in(self, call_ids: Sequence[str]) -> int:
+        """Which of the agent's calls waits, itself or with its sub-agent."""
+        own = (i for i, each in enumerate(call_ids) if f"{self.id}/".startswith(f"{each}/"))
+        return next(own, len(call_ids))
+
 
 @attrs.frozen
 class Suspension:
@@ -113,14 +119,18 @@ def open_calls(view: View) -> tuple[ToolCall, ...]:
 
 
 def states_in(view: View) -> list[CallState]:
-    """The open calls with the steps of their approvals."""
+    """The open calls with the steps of their approvals; of calls with the same id the oldest, to which the next result
+    of that id belongs."""
+    oldest: dict[CallId, ToolCall] = {}
+    for call in open_calls(view):
+        oldest.setdefault(call.call_id, call)
     steps: dict[BlockId, dict[Step, tuple[int, Record]]] = {}
     for entry in view.groups[-1].entries if view.groups else ():
         block = entry.block
         if isinstance(block, OpaqueBlock) and block.tag == TAG:
             record = msgspec.convert(block.fields, Record)
             steps.setdefault(record.call, {}).setdefault(record.step, (entry.version, record))
-    return [CallState(call, steps.get(call.id, {})) for call in open_calls(view)]
+    return [CallState(call, steps.get(call.id, {})) for call in oldest.values()]
 
 
 Fate: TypeAlias = Literal["ask", "wait", "deny", "begin", "run", "close"]
@@ -134,20 +144,17 @@ class Gate:
 
     tools: "Mapping[str, Tool]"
 
-    def fates(self, view: View, *, new: bool) -> dict[Fate, list[CallState]]:
-        """The open calls by what is to be done with them. `new`: the answer with these calls has just arrived, so none
-        can have been begun."""
+    def fates(self, view: View, new: Collection[BlockId] = ()) -> dict[Fate, list[CallState]]:
+        """The open calls by what is to be done with them. The `new` ones cannot have been begun."""
         fates: dict[Fate, list[CallState]] = {}
         for state in states_in(view):
-            fates.setdefault(self._fate(state, new=new), []).append(state)
+            fates.setdefault(self._fate(state, new=state.call.id in new), []).append(state)
         return fates
 
     def fate_of(self, view: View, call: ToolCall) -> Fate | None:
-        """What is to be done with this call; None: it is not open."""
-        fates = self.fates(view, new=False)
-        return next(
-            (fate for fate in fates if any(s.call.id == call.id for s in fates[fate])), None
-        )
+        """What is to be done with this call; None: it is not open, or waits for an older one with its id."""
+        states = (state for state in states_in(view) if state.call.id == call.id)
+        return next((self._fate(state, new=False) for state in states), None)
 
     def _fate(self, state: CallState, *, new: bool) -> Fate:
         tool = self.tools.get(state.call.name)
@@ -160,7 +167,7 @@ class Gate:
             return "begin"
         if "asked" in state.steps:
             return "wait"
-        if tool is not None and tool.must_ask(state.call.input):
+        if tool is not None and tool.must_ask(state.call):
             return "ask"
         return "run" if may_repeat else "close"
 
@@ -169,11 +176,16 @@ class Gate:
 
         Raises:
             MisuseError: no call with this id waits.
+            AlreadyRecordedError: it is decided.
         """
-        fates = self.fates(view, new=False)
+        fates = self.fates(view)
         waiting: list[CallState] = [*fates.get("wait", ()), *fates.get("ask", ())]
-        for state in waiting:
-            if state.call.call_id == approval_id:
+        for state in states_in(view):
+            if state.call.call_id == approval_id and state.decision:
+                raise AlreadyRecordedError(
+                    f"the decision about call {approval_id!r}", state.decision[0]
+                )
+            if state.call.call_id == approval_id and state in waiting:
                 return state
         ids = ", ".join(state.call.call_id for state in waiting)
         raise MisuseError(

@@ -59,10 +59,10 @@ class TextDelta:
 
 @attrs.frozen
 class StreamLost:
-    """A response broke off: discard the texts that came of it. The agent sends the request again."""
+    """A response broke off or cannot be used: discard the texts that came of it. The agent sends the request again."""
 
     error: Exception
-    """The error that broke it off."""
+    """What went wrong."""
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ A run that is resumed begins with the calls that are open in the log, and from t
 """
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -35,8 +35,9 @@ from blocks import (
     in_words,
 )
 from blocks.formats import as_json
-from render import Json, Overflow, Place, Rendered, View, overflow_of
+from render import Json, Overflow, Place, Rendered, View
 from timeline import AsyncTimeline, Timeline
+from timeline._apis import overflow_in
 from timeline._arguments import NUMBER, AnyPart, System, Tools, checked, checked_kind
 from timeline._flow_drivers import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
@@ -53,6 +54,7 @@ from timeline.react._approvals import (
     decided_first,
     edited_notice,
     open_calls,
+    states_in,
 )
 from timeline.react._events import (
     AgentEvent,
@@ -199,7 +201,7 @@ class Loop:
 
     def _waits(self, call: ToolCall) -> bool:
         """Whether a call waits for a person."""
-        gated = ("ask", "wait", "deny", "begin")
+        gated = ("ask", "wait", "deny", "begin", None)
         return self.settings.gate.fate_of(self.timeline.view, call) in gated
 
     def _is_done(self) -> bool:
@@ -356,9 +358,21 @@ class Loop:
     def _run_calls(self, *, new: bool) -> Flow[str]:
         """Do with each open call what the log and its tool say; return the reason to stop if one stays open.
 
-        `new`: the answer with these calls has just arrived.
+        `new`: the answer with these calls has just arrived. Of calls with the same id, one is made after the other.
         """
-        fates = self.settings.gate.fates(self.timeline.view, new=new)
+        calls = open_calls(self.timeline.view)
+        fresh = {call.id for call in calls if new}
+        for _ in calls:
+            view = self.timeline.view
+            later = {c.id for c in open_calls(view)} - {s.call.id for s in states_in(view)}
+            stop = yield from self._run_some(fresh)
+            if stop or not later:
+                return stop
+            fresh = later
+        return ""
+
+    def _run_some(self, new: Collection[BlockId]) -> Flow[str]:
+        fates = self.settings.gate.fates(self.timeline.view, new)
         yield from self._note("asked", fates.get("ask", []))
         for state in fates.get("deny", []):
             yield from self._deny(state)
@@ -375,7 +389,9 @@ class Loop:
             suspended = yield RunTools(calls, self.meter)
             self._tools_ran, self._nudges = True, 0
         waiting = [Approval.of(s.call) for name in ("wait", "ask") for s in fates.get(name, [])]
-        self._approvals = (*waiting, *(each for one in suspended for each in one.approvals))
+        waiting += [each for one in suspended for each in one.approvals]
+        ids = [call.call_id for call in open_calls(self.timeline.view)]
+        self._approvals = tuple(sorted(waiting, key=lambda each: each.place_in(ids)))
         for approval in self._approvals:
             yield ApprovalNeeded(approval)
         if self._approvals:
@@ -431,7 +447,7 @@ class Loop:
         for call in open_calls(self.timeline.view):
             tool = self.settings.functions.get(call.name)
             if inner and call.call_id == outer and tool and tool.delegate:
-                yield from tool.delegate.decide(self.timeline, outer, (inner, step, edit, reason))
+                yield from tool.delegate.decide(self.timeline, call, (inner, step, edit, reason))
                 return
         state = self.settings.gate.pending(self.timeline.view, approval_id)
         if edit is not None:
@@ -450,6 +466,10 @@ class Loop:
 
     def _check_input(self, call: ToolCall, arguments: Json) -> None:
         tool = self.settings.functions.get(call.name)
+        if not isinstance(cast("object", arguments), dict):
+            raise MisuseError(
+                f"approve(): the input for {call.name} must be a dict of arguments, not {in_words(arguments)}"
+            )
         try:
             if tool is not None:
                 tool.check(arguments)
@@ -515,17 +535,18 @@ def response_to(rendered: Rendered) -> Flow[Any]:
         except Exception as error:
             if not is_lost(error):
                 raise
-            log.warning("a response broke off, asking again: %s", error)
+            log.warning("no response that can be used, asking again: %s", error)
             yield StreamLost(error)
     return (yield Ask(rendered))
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether a response began but did not arrive completely, as opposed to a refused or wrong request."""
+    """Whether a response did not arrive, or not completely, as opposed to a refused or wrong request."""
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     if isinstance(status, int):
         return status < _REFUSED
-    return not isinstance(error, TypeError | AttributeError)
+    # clients say with a plain ValueError that they do not send the request; of JSON that is cut, it is a subclass
+    return not isinstance(error, TypeError | AttributeError) and type(error) is not ValueError
 
 
 # A prompt that was too long is compacted, rendered again and sent again.  The provider's own token count corrects ours,
@@ -585,32 +606,6 @@ def with_compaction(
                 raise
             rendered = smaller
     return (yield from call(rendered))
-
-
-def overflow_in(error: BaseException) -> Overflow | None:
-    """The overflow that an error of a provider's client reports; None: it is another error.
-
-    Raises:
-        MisuseError: `error` is not an exception.
-
-    Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
-    the first two are called `code` and `details`.
-    """
-    checked_kind(error, BaseException, "overflow_in()", "error")
-    status: object = getattr(error, "status_code", getattr(error, "code", None))
-    details = _details(getattr(error, "body", getattr(error, "details", None)))
-    kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
-    message = details.get("message") or str(error)
-    return overflow_of(status if isinstance(status, int) else None, str(kind), str(message))
-
-
-def _details(body: object) -> dict[str, Any]:
-    """The innermost description of the error; both providers wrap it once."""
-    if not isinstance(body, dict):
-        return {}
-    outer = cast("dict[str, Any]", body)
-    inner = outer.get("error")
-    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer
 
 
 def measured(rendered: Rendered, overflow: Overflow) -> TokensCounted | None:

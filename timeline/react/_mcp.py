@@ -29,6 +29,7 @@ from blocks import (
     lacking,
 )
 from render import refusal
+from timeline._arguments import valid
 from timeline._flow_drivers import in_thread
 from timeline.react._limits import positive_number
 from timeline.react._tools import Tool, ToolReply
@@ -37,6 +38,9 @@ CONNECT_SECONDS: Final = 30.0
 _LOST: Final = (
     "the MCP server ended or cannot be reached ({}); the call may have had a part of its effects, and the next one "
     "connects again"
+)
+_OUTSIDE: Final = (
+    "the tools of an MCP server can be used only inside its block: with McpServer(...) as server"
 )
 _CONNECTION_CLOSED: Final = -32000
 _REQUEST_TIMEOUT: Final = -32001
@@ -83,8 +87,12 @@ class McpServer:
     """A URL, or a command as a list of words."""
     prefix: str = attrs.field(default="", kw_only=True)
     """Put before the names of its tools, with a `_`, so that two servers can have tools of the same name."""
-    needs_approval: bool | Collection[str] = attrs.field(default=False, kw_only=True)
-    """Whether calls wait for a person: of all tools, or of those that are named here, by the server's names."""
+    needs_approval: bool | str | Collection[str] = attrs.field(
+        default=False,
+        kw_only=True,
+        validator=valid((bool | str | set[str], "True, False or names of tools"), "McpServer()"),
+    )
+    """Whether calls wait for a person: of all tools, or of those that are named here, by the server's names or the model's."""
     timeout: float | None = attrs.field(
         default=None, kw_only=True, validator=optional(positive_number)
     )
@@ -102,16 +110,19 @@ class McpServer:
         """Its tools, for an agent.
 
         Raises:
-            MisuseError: the server is not entered, or two of its tools would get the same name.
+            MisuseError: the server is not entered.
         """
         if self._tools is None:
-            raise MisuseError(
-                "the tools of an MCP server can be used only inside its block: with McpServer(...) as server"
-            )
+            raise MisuseError(_OUTSIDE)
         return self._tools
 
     def __enter__(self) -> Self:
-        self._tools = self._made(self._live().listed)
+        listed = self._live().listed
+        try:
+            self._tools = self._made(listed)
+        except MisuseError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,28 +142,40 @@ class McpServer:
 
     def _made(self, listed: Sequence[Any]) -> tuple[Tool, ...]:
         names: dict[str, str] = {}
+        server = f"MCP server {self.prefix or in_words(self.target)}"
         for each in listed:
             name = self._named(each.name)
             if name in names:
                 raise MisuseError(
-                    f"MCP server {self.prefix or in_words(self.target)}: its tools {names[name]!r} and {each.name!r} "
-                    f"would both be called {name!r}"
+                    f"{server}: its tools {names[name]!r} and {each.name!r} would both be called {name!r}"
                 )
             names[name] = each.name
+        if unknown := sorted(self._gated - {*names, *names.values()}):
+            raise MisuseError(
+                f"{server}: needs_approval names {', '.join(unknown)}; its tools are {', '.join(names.values())}"
+            )
         return tuple(self._tool(each) for each in listed)
+
+    @property
+    def _gated(self) -> set[str]:
+        """The names in `needs_approval`."""
+        asks = self.needs_approval
+        return {asks} if isinstance(asks, str) else set() if isinstance(asks, bool) else {*asks}
 
     def _named(self, name: str) -> str:
         """The name of a tool for the model: providers allow 64 letters, digits, `_` and `-`."""
         return _ODD.sub("_", f"{self.prefix}_{name}" if self.prefix else name)[:64]
 
     def _tool(self, listed: Any) -> Tool:
-        asks, hints = self.needs_approval, listed.annotations
+        hints, name = listed.annotations, self._named(listed.name)
 
         async def call(**arguments: Any) -> ToolReply:
             import asyncio
 
             from mcp import MCPError
 
+            if self._tools is None:
+                raise MisuseError(_OUTSIDE)
             connection = await asyncio.to_thread(self._live)
             work = connection.client.call_tool(listed.name, arguments)
             try:
@@ -171,11 +194,11 @@ class McpServer:
             return ToolReply(output=_LOST.format(lost), is_error=True, outcome="partial")
 
         return Tool(
-            name=self._named(listed.name),
+            name=name,
             description=listed.description or listed.title or "",
             input_schema=listed.input_schema,
             call=call,
-            needs_approval=asks if isinstance(asks, bool) else listed.name in asks,
+            needs_approval=self.needs_approval is True or bool(self._gated & {listed.name, name}),
             timeout=self.timeout,
             idempotent=bool(hints and (hints.read_only_hint or hints.idempotent_hint)),
         )

@@ -3,8 +3,9 @@
 research = SubAgent("research", "Look into one question and report.", client=client, tools=[read_file])
 agent = ReactAgent(timeline, client, tools=[research])
 
-The sub-agent's timeline has the name of the agent's timeline and of the call (`night/toolu_1`), so the agent's log alone says
-where it is. A call that was interrupted, or that waits for an approval or for a new allowance, stays open and goes on there.
+The sub-agent's timeline has the name of the agent's timeline and of the call's block, so the agent's log alone says where it
+is; call ids may repeat. A call that was interrupted, or that waits for an approval or for a new allowance, stays open and
+goes on there.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import checked_calls
+from blocks import ToolCall, checked_calls
 from timeline import AsyncTimeline
 from timeline._arguments import is_kind
 from timeline.react._agent import AsyncReactAgent, ReactAgent
@@ -60,7 +61,7 @@ class SubAgent(AgentSettings[Any]):
 
     def _run(self, task: str, context: RunContext) -> ToolReply | Suspension:
         with (
-            self._opened(context.timeline, context.call.call_id) as timeline,
+            self._opened(context.timeline, context.call) as timeline,
             context.meter.serving(timeline),
         ):
             outcome = ReactAgent(timeline, self.client, **self._settings)._as_child(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- one of ours
@@ -69,7 +70,7 @@ class SubAgent(AgentSettings[Any]):
             return self._answer(outcome, timeline.id, context)
 
     async def _arun(self, task: str, context: RunContext) -> ToolReply | Suspension:
-        async with await self._opened(context.timeline, context.call.call_id) as timeline:
+        async with await self._opened(context.timeline, context.call) as timeline:
             outcome = await AsyncReactAgent(timeline, self.client, **self._settings)._as_child(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- one of ours
                 task, context.meter
             )
@@ -83,9 +84,9 @@ class SubAgent(AgentSettings[Any]):
             if field.init
         }
 
-    def _opened(self, timeline: Any, call_id: str) -> Any:
+    def _opened(self, timeline: Any, call: ToolCall) -> Any:
         """The sub-agent's timeline; of an async one, to be awaited."""
-        return (self.open or timeline.sibling)(f"{timeline.id}/{call_id}")
+        return (self.open or timeline.sibling)(f"{timeline.id}/{call.id}")
 
     def _answer(
         self, outcome: Outcome[Any], name: str, context: RunContext
@@ -106,9 +107,9 @@ class SubAgent(AgentSettings[Any]):
             key_fields={"timeline": name},
         )
 
-    def decide(self, timeline: Any, call_id: str, decision: tuple[Any, ...]) -> Flow[None]:
+    def decide(self, timeline: Any, call: ToolCall, decision: tuple[Any, ...]) -> Flow[None]:
         """Record a decision about a call of the sub-agent that a call of the agent on `timeline` has started."""
-        child = yield lambda: self._opened(timeline, call_id)
+        child = yield lambda: self._opened(timeline, call)
         try:
             yield from Loop(child, self).decide(*decision)
         finally:

@@ -46,6 +46,7 @@ from blocks import (
     checked_calls,
     encode_block,
     fields_in,
+    in_words,
 )
 from blocks import Outcome as ResultOutcome
 from persistence import EVENT_BYTES_MAX
@@ -181,14 +182,27 @@ class Tool:
                 f"({', '.join(parameters) or 'it has none'})"
             )
 
-    def must_ask(self, raw: Json) -> bool:
-        """Whether a call with this input waits for a person. Input that is not valid does not wait: it is refused."""
-        if isinstance(self.needs_approval, bool):
-            return self.needs_approval
+    def arguments(self, call: ToolCall) -> Json:
+        """The keyword arguments of a call, checked.
+
+        Raises:
+            ValueError, TypeError: they are not valid; the text is for the model.
+        """
+        written: object = call.provider.get("arguments")
+        if isinstance(written, str) and call.input == {"input": written}:  # see `tool_input`
+            raise ValueError(f"the arguments are not a JSON object: {in_words(written)}")
+        return self.check(call.input)
+
+    def must_ask(self, call: ToolCall) -> bool:
+        """Whether a call waits for a person. One whose input is not valid does not wait: it is refused."""
+        if self.needs_approval is False:
+            return False
         try:
-            arguments = self.check(raw)
+            arguments = self.arguments(call)
         except (ValueError, TypeError):
             return False
+        if self.needs_approval is True:
+            return True
         try:
             return bool(self.needs_approval(**accepted(self.needs_approval, arguments)))
         except Exception:
@@ -342,7 +356,7 @@ class Caller:
         if tool is None or tool.capture is None:
             return None
         try:
-            arguments = accepted(tool.capture, tool.check(call.input))
+            arguments = accepted(tool.capture, tool.arguments(call))
             return _mark((yield _ToolRun(tool.capture, arguments)))
         except Exception:
             log.warning("the capture of tool %s failed", call.name, exc_info=True)
@@ -354,7 +368,7 @@ class Caller:
             names = ", ".join(self.tools) or "none at all"
             raise NotCalledError(f"there is no tool {call.name!r}; there are: {names}")
         try:
-            return tool, tool.check(call.input)
+            return tool, tool.arguments(call)
         except (ValueError, TypeError) as error:
             raise NotCalledError(f"invalid input for {call.name}: {error}") from error
 
@@ -466,7 +480,10 @@ def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
 def _failed(call: ToolCall, error: BaseException) -> ToolReply:
     log.info("tool %s failed", call.name, exc_info=error)
     is_ours = isinstance(error, NotCalledError | GivenUpError)
-    text = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    try:
+        text = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 -- a class of the tool, too
+        text = type(error).__name__
     outcome: ResultOutcome = "partial" if isinstance(error, GivenUpError) else "failure"
     return ToolReply(output=text, is_error=True, outcome=outcome)
 

@@ -5,7 +5,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from render import (
     Asking,
     Context,
     Model,
+    Overflow,
     Prompt,
     RejectedAnswerError,
     Summary,
@@ -39,7 +40,7 @@ from render import (
     summary_prompts,
     without_thinking,
 )
-from timeline._apis import APIS, api_of
+from timeline._apis import APIS, api_of, overflow_in
 from timeline._arguments import COUNT, is_kind, valid
 from timeline._flow_drivers import Calls, adrive, drive
 from timeline._models import model_named
@@ -50,11 +51,15 @@ from timeline.tokens import counter_for
 log = logging.getLogger("foldline")
 
 TRIES_MAX: Final = 2
+FORMS_MAX: Final = 4
+"""Forms in which a range is asked about, each shorter than the one before: as an extension of the live prompt, of what is
+folded of it, in chunks, and in smaller ones."""
 JSON_SHARE: Final = 1.5
 """Tokens of an answer for each token of the written part: an update may replace all of it, with the JSON around it."""
 ANSWER_MIN: Final = 1000
 """The least tokens of an answer."""
-_STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
+_WINDOW: Final = "model_context_window_exceeded"
+_STOPPED: Final = frozenset({"refusal", "max_tokens", _WINDOW})
 
 
 @attrs.define
@@ -83,6 +88,13 @@ class _Spent:
             self.output += usage.output
             self.dollars += usage_price(usage, self.model, as_json(response))
 
+    def failed(self, request: SummaryRequest, failure: Exception | None) -> SummaryFailedError:
+        error = SummaryFailedError(
+            f"no summary after {self.calls} tries: {type(failure).__name__}: {failure}"
+        )
+        error.provenance = self.provenance(request.range.source_hash)
+        return error
+
     def provenance(self, source_hash: str) -> Provenance:
         return Provenance(
             source_hash=source_hash,
@@ -95,6 +107,18 @@ class _Spent:
             output_tokens=self.output,
             cost_usd=self.dollars,
         )
+
+
+class _TooLongError(Exception):
+    """A prompt was too long for the provider, or left no room for the answer."""
+
+    def __init__(self, prompt: Prompt, answer_tokens: int, overflow: Overflow) -> None:
+        super().__init__(f"a prompt of {prompt.tokens} tokens is too long")
+        self.window = prompt.tokens + answer_tokens - 1
+        """Tokens that prompt and answer may have together, as far as is known; at least those of two answers."""
+        if overflow.tokens and overflow.tokens_max:
+            named = prompt.tokens * overflow.tokens_max // overflow.tokens
+            self.window = max(min(self.window, named), 2 * answer_tokens)
 
 
 _CLIENTS: Final = "the client of a provider, such as anthropic.Anthropic() or openai.OpenAI()"
@@ -144,14 +168,28 @@ class ModelSummarizer:
         context = request.context
         model = self._model(context)
         spent = _Spent(model, request.calls_max)
-        merged: StructuredSummary | None = None
         answer_tokens = self._answer_tokens(context)
-        reading = self._reading(context, model, answer_tokens)
         asking = Asking.of(request.view, request.range, context)
-        prompts = summary_prompts(asking, request.view, reading, answer_tokens)
-        if request.calls_max is not None and len(prompts) > request.calls_max:
+        model = attrs.evolve(model, tokens_window=self._window(request, model))
+        failure: Exception | None = None
+        for _ in range(FORMS_MAX):
+            reading = self._reading(context, model, answer_tokens)
+            prompts = summary_prompts(asking, request.view, reading, answer_tokens)
+            try:
+                return (yield from self._summary(prompts, request, spent))
+            except _TooLongError as error:
+                failure = error
+                model = attrs.evolve(model, tokens_window=error.window)
+        raise spent.failed(request, failure)
+
+    def _summary(
+        self, prompts: Sequence[Prompt], request: SummaryRequest, spent: _Spent
+    ) -> Calls[Summary]:
+        merged: StructuredSummary | None = None
+        left = None if spent.calls_max is None else spent.calls_max - spent.calls
+        if left is not None and len(prompts) > left:
             raise SummaryFailedError(
-                f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
+                f"it takes {len(prompts)} calls, and `summaries_max` leaves {left}"
             )
         for prompt in prompts:
             following = continued(prompt, merged) if merged else prompt
@@ -162,6 +200,18 @@ class ModelSummarizer:
 
     def _model(self, context: Context) -> Model:
         return model_named(self.model) if self.model else context.model
+
+    def _window(self, request: SummaryRequest, model: Model) -> int:
+        """The window of the model: what is known of it; otherwise what the timeline was given; or what the provider named
+        when it refused a prompt."""
+        context = request.context
+        calibration = request.view.state.calibrations.get(model.name)
+        windows = [model.tokens_window]
+        if model == context.model and not model.known:
+            windows.append(context.limit + context.output_tokens)
+        if calibration and calibration.limit:
+            windows.append(calibration.limit)
+        return min(windows)
 
     def _answer_tokens(self, context: Context) -> int:
         room = SummaryRoom.of(context)
@@ -199,8 +249,10 @@ class ModelSummarizer:
             try:
                 arguments = api.arguments(prompt.request, model, limit, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
-            except Exception as error:  # noqa: BLE001 -- a foreign client: tried again, then raised
+            except Exception as error:  # of a foreign client: tried again, then raised
                 failure = error
+                if overflow := overflow_in(error):
+                    raise _TooLongError(prompt, limit, overflow) from error
                 if "thinking" in str(error):  # a signature of another organisation, or too old
                     prompt = without_thinking(prompt)
                 continue
@@ -208,15 +260,13 @@ class ModelSummarizer:
                 summary, notices = parse_answer(_text(response, spent), prompt.asking, so_far)
             except RejectedAnswerError as error:
                 failure = error
+                if spent.stop_reason == _WINDOW:
+                    raise _TooLongError(prompt, limit, Overflow()) from error
                 continue
             for notice in notices:
                 log.info("a part of a model's update of a summary is ignored: %s", notice)
             return summary
-        failed = SummaryFailedError(
-            f"no summary after {tries} tries: {type(failure).__name__}: {failure}"
-        )
-        failed.provenance = spent.provenance(request.range.source_hash)
-        raise failed from failure
+        raise spent.failed(request, failure) from failure
 
 
 def _text(response: object, spent: _Spent) -> str:

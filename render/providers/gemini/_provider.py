@@ -20,7 +20,6 @@ from blocks import (
     AssistantThinking,
     Block,
     BlockId,
-    CallId,
     DocumentPart,
     ImagePart,
     MisuseError,
@@ -69,7 +68,7 @@ from render.providers._encoding import (
     tool_name,
     wire_id,
 )
-from render.providers._responses import check_origin, stop_in_response
+from render.providers._responses import check_origin, stop_in_response, with_call_ids
 from render.providers._tool_definitions import (
     FREE_SCHEMA,
     definition_of,
@@ -632,14 +631,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
     response_ = RESPONSES[SHAPE.name]({SHAPE.output: [], **fields})
     if response_ is None:
         raise MisuseError(WANTED)
-    answer = answered(response_, new_id, turn)
-    blocks = tuple(
-        replace(block, call_id=CallId(f"call_{block.id}"))
-        if isinstance(block, ToolCall) and not block.call_id
-        else block
-        for block in answer.blocks
-    )
-    return Answer(id=answer.id, blocks=blocks, usage=answer.usage)
+    return with_call_ids(answered(response_, new_id, turn))
 
 
 def usage(response: object) -> UsageRecorded | None:

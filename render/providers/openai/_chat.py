@@ -54,6 +54,7 @@ from render.providers._responses import (
     response_json,
     stop_in_response,
     usage_in_response,
+    with_call_ids,
 )
 from render.providers._tool_definitions import open_definitions
 from render.providers.openai._common import (
@@ -361,7 +362,7 @@ def _as_one(run: Sequence[Json]) -> Json:
 
 
 def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-    """The blocks of a response, and its usage.
+    """The blocks of a response, and its usage; calls without an id get one, as some servers give none.
 
     Raises:
         MisuseError: it is not a response, or holds content that no log can show.
@@ -375,7 +376,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         )
     for choice in choices:
         _check(choice.get("message"), "record(): choices.0")
-    return answer_in(fields, SHAPE, new_id, turn)
+    return with_call_ids(answer_in(fields, SHAPE, new_id, turn))
 
 
 def _check(message: Any, where: str) -> None:
@@ -395,5 +396,6 @@ def _check(message: Any, where: str) -> None:
         raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
     for number, call in enumerate(map(obj, items(calls))):
         place = f"{where}.tool_calls.{number}"
-        check_name(call, "id", place)
+        if call.get("id"):
+            check_name(call, "id", place)
         check_name(obj(call.get("function")) or obj(call.get("custom")), "name", place)

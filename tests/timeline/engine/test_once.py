@@ -3,11 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blocks import AlreadyRecordedError, Block, BlockAppended, encode_block
+from blocks import AlreadyRecordedError, Block, BlockAppended, UsageRecorded, encode_block
 from persistence import MemoryStore
 from persistence._store import BlockIndex
 from tests._builders import Ids, call, header, opaque, open_timeline, prompt, said, steady
@@ -79,23 +80,54 @@ def test_each_source_is_there_once_through_compactions_and_reopening(
 def test_a_response_is_recorded_once_through_compactions_and_reopening(
     steps: list[tuple[int, bool, bool]],
 ) -> None:
-    store, done = MemoryStore(), set[str]()
+    """Whatever ids the server gives: it may give one id to several responses."""
+    store, done = MemoryStore(), set[int]()
     timeline = opened(store)
     timeline.user("go")
     for number, (response, render, reopen) in enumerate(steps):
-        name = f"msg_{response}"
-        content = [{"type": "text", "text": LONG}]
+        content = [{"type": "text", "text": f"{LONG}{response}"}]
+        usage = {"input_tokens": 10 + response}
         try:
-            timeline.record({"id": name, "content": content})
-            assert name not in done
-            done.add(name)
+            timeline.record({"id": f"msg_{response % 3}", "content": content, "usage": usage})
+            assert response not in done
+            done.add(response)
         except AlreadyRecordedError:
-            assert name in done
+            assert response in done
         if render:
             timeline.render()
         if reopen:
             timeline = opened(store, f"{number}-")
-    assert sorted(sources(timeline)) == sorted(done)
+    assert len(sources(timeline)) == len(set(sources(timeline))) == len(done)
+    used = [e for _, e in timeline.events() if isinstance(e, UsageRecorded)]
+    assert [each.response for each in used] == sources(timeline)
+    assert timeline.render().violations == ()
+
+
+def test_an_answer_to_a_request_that_showed_its_like_is_another_one() -> None:
+    """Some servers give each response the same id, and a model may say the same again."""
+    timeline = opened(MemoryStore())
+    answer = {"id": "msg_0", "content": [{"type": "text", "text": "Done."}]}
+    for prompt_text in ("one", "two", "three"):
+        timeline.user(prompt_text)
+        rendered = timeline.render()
+        timeline.record(answer, rendered)
+        with pytest.raises(AlreadyRecordedError, match="'msg_0' is already recorded"):
+            timeline.record(answer, rendered)
+    own = sources(timeline)
+    assert own[0] == "msg_0"
+    assert len(set(own)) == 3
+    assert timeline.view.state.rounds == 3
+
+
+def test_the_own_id_of_a_response_depends_on_the_log_alone() -> None:
+    def ids(prefix: str) -> list[str]:
+        timeline = opened(MemoryStore(), prefix)
+        timeline.user("go")
+        for words in ("a", "b", "c"):
+            timeline.record({"id": "msg_0", "content": [{"type": "text", "text": words}]})
+        return sources(timeline)
+
+    assert ids("x-") == ids("y-")
 
 
 def test_two_who_append_the_same_source_append_it_once() -> None:

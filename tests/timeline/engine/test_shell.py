@@ -177,6 +177,11 @@ def _again(timeline: Timeline) -> None:
     timeline.tool_result("call_1", "ok")
 
 
+def _recorded_again(timeline: Timeline) -> None:
+    for _ in range(2):
+        timeline.record(response(text("Again."), id="r9"))
+
+
 RAISES: dict[str, dict[type[Exception], _Call]] = {
     "append": {MisuseError: lambda t: t.append(), CodecError: lambda t: t.append(_unstorable())},
     "user": {MisuseError: lambda t: t.user(""), CodecError: lambda t: t.user("x", BROKEN)},
@@ -188,7 +193,7 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     },
     "record": {
         MisuseError: lambda t: t.record({}),
-        AlreadyRecordedError: lambda t: t.record(response(text("Again."), id="r1")),
+        AlreadyRecordedError: _recorded_again,
         CodecError: lambda t: t.record(response(tool_use("c", deep=_deep()))),
     },
     "tool_result": {

@@ -121,6 +121,38 @@ def test_what_the_function_raises_ends_the_test(practice: Practice) -> None:
     assert isinstance(server.provider.failures.pop(), ZeroDivisionError)
 
 
+@for_each("answer", [None, "It is full.", {"text": "It is full."}], ids=str)
+def test_what_is_no_reply_ends_the_test_at_once(practice: Practice, answer: Any) -> None:
+    """Most often a `return` that was forgotten."""
+
+    def forgets(_: dict[str, Any]) -> Any:
+        return answer
+
+    from anthropic import InternalServerError
+
+    server = practice.serve(responder=forgets)
+    with pytest.raises(InternalServerError):
+        practice.client(server).messages.create(**request())
+    error = server.provider.failures.pop()
+    assert isinstance(error, MisuseError)
+    assert "forgets must return a Reply or a Fault, not" in str(error)
+
+
+def test_ids_come_from_the_request_and_none_is_given_twice() -> None:
+    """A program that begins anew with the same script goes on with its log: no id of the first time comes again."""
+
+    def ids(provider: FakeProvider, text: str) -> set[str]:
+        message = provider.create(request(user(text), tools=[TOOL])).message
+        assert message is not None
+        return {message["id"], *(b["id"] for b in message["content"] if b["type"] == "tool_use")}
+
+    one, two = (FakeProvider(responder=lambda _: REPLY) for _ in range(2))
+    first = ids(one, "Look.")
+    assert first == ids(two, "Look.")
+    others = [ids(one, "Look."), ids(two, "And now?"), ids(one, "Look.")]
+    assert len(set.union(first, *others)) == 3 * 4
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_ends_at_max_tokens(practice: Practice, *, stream: bool) -> None:
     server = practice.serve(responder=[Reply(text="word " * 500, calls=[Call("f", {"a": "b"})])])

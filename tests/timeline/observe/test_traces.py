@@ -14,6 +14,7 @@ from blocks import ClosedError, Provenance, StructuredSummary
 from persistence import MemoryStore
 from render import Summary
 from tests._builders import Clock, open_timeline, response, tool_use
+from tests._table import for_each
 from tests._tracing import Broken, Watched, told
 from timeline import (
     AsyncTimeline,
@@ -29,6 +30,19 @@ from timeline import (
 @pytest.fixture
 def watched() -> Watched:
     return Watched()
+
+
+@attrs.frozen
+class Writer:
+    """A model that writes summaries; it notes the span in which it is asked."""
+
+    name: str = "claude-haiku-4-5"
+    inside: list[object] = attrs.field(factory=list[object])
+
+    def __call__(self, _: SummaryRequest) -> Summary:
+        self.inside.append(get_current_span().get_span_context().span_id)
+        spent = Provenance(source_hash="", model=self.name, input_tokens=90, output_tokens=7)
+        return Summary(summary=StructuredSummary(task="go"), provenance=spent)
 
 
 def work(timeline: Timeline, rounds: int, size: int = 800) -> None:
@@ -52,6 +66,23 @@ def test_a_render_is_a_span_with_an_event_a_step(watched: Watched) -> None:
     assert told(span)["gen_ai.conversation.id"] == told(span)["session.id"] == timeline.id
     assert told(span)["gen_ai.provider.name"] == "anthropic"
     assert told(span)["foldline.compacted"] is True
+
+
+@for_each("verb", ["fork", "sibling"])
+def test_spans_of_a_timeline_that_comes_of_another_have_its_own_name(
+    watched: Watched, verb: str
+) -> None:
+    """A fork; or that of a sub-agent."""
+    first = open_timeline(tracer=watched.tracer, window=4_000, summarizer=Writer())
+    first.user("go")
+    watched.exporter.clear()
+    other = getattr(first, verb)("other")
+    other.user("go on")
+    work(other, 30)
+    other.compact()
+    names = {told(span)["gen_ai.conversation.id"] for span in watched.exporter.get_finished_spans()}
+    assert names == {"other"}
+    assert watched.spans("chat"), "nor do the calls for its summaries have another"
 
 
 def test_a_compaction_is_a_span_in_its_render_and_each_commit_one_more(watched: Watched) -> None:
@@ -90,19 +121,9 @@ def test_each_call_of_the_store_is_a_span(watched: Watched) -> None:
 
 
 def test_a_summary_that_a_model_writes_is_a_call_of_that_model(watched: Watched) -> None:
-    inside: list[object] = []
-
-    @attrs.frozen
-    class Writer:
-        name: str = "claude-haiku-4-5"
-
-        def __call__(self, _: SummaryRequest) -> Summary:
-            inside.append(get_current_span().get_span_context().span_id)
-            spent = Provenance(source_hash="", model=self.name, input_tokens=90, output_tokens=7)
-            return Summary(summary=StructuredSummary(task="go"), provenance=spent)
-
+    writer = Writer()
     timeline = open_timeline(
-        window=4_000, tracer=watched.tracer, meter=watched.meter, summarizer=Writer()
+        window=4_000, tracer=watched.tracer, meter=watched.meter, summarizer=writer
     )
     timeline.user("go")
     work(timeline, 12)
@@ -122,7 +143,7 @@ def test_a_summary_that_a_model_writes_is_a_call_of_that_model(watched: Watched)
     assert told(span)["gen_ai.usage.input_tokens"] == 90
     assert watched.parents(span) == ["foldline.compact", "foldline.render"]
     assert span.context
-    assert inside == [span.context.span_id]
+    assert writer.inside == [span.context.span_id]
 
 
 def test_what_a_hook_does_belongs_to_the_compaction_that_called_it(watched: Watched) -> None:

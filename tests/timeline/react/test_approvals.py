@@ -111,11 +111,11 @@ def test_the_first_decision_counts(practice: Practice) -> None:
     five, seven = desk.run().approvals
     desk.do("deny", five)
     for late in ("approve", "deny"):
-        with pytest.raises(
-            MisuseError, match=f"no call '{five.id}' waits .* there are: {seven.id}"
-        ):
+        with pytest.raises(AlreadyRecordedError, match=f"the decision about call '{five.id}'"):
             desk.do(late, five)
     desk.do("approve", seven)
+    with pytest.raises(AlreadyRecordedError):
+        desk.do("deny", seven)
     desk.resume()
     assert PAID == [7]
     with pytest.raises(MisuseError, match="none does"):
@@ -147,14 +147,14 @@ def test_of_two_processes_that_decide_at_once_one_is_told_so(practice: Practice)
     assert not desk.server.refused
 
 
-@for_each("input", [{"amount": "much"}, {}, {"amount": 1, "to": "me"}], ids=str)
+@for_each("input", [{"amount": "much"}, {}, {"amount": 1, "to": "me"}, "much", [5]], ids=str)
 def test_arguments_that_the_tool_does_not_take_are_refused(
     practice: Practice,
-    input: dict[str, Any],  # noqa: A002 -- the parameter
+    input: Any,  # noqa: A002 -- the parameter
 ) -> None:
     desk = desk_at(practice)
     five, _ = desk.run().approvals
-    with pytest.raises(MisuseError, match=r"approve\(\): invalid input for pay: "):
+    with pytest.raises(MisuseError, match=r"approve\(\): .* input for pay"):
         desk.do("approve", five, input)
     assert five in desk.resume().approvals, "it still waits"
 
@@ -185,12 +185,42 @@ def test_a_function_decides_whether_a_call_waits(practice: Practice) -> None:
     assert len(desk_at(practice, tools=[broken, look]).run().approvals) == 2
 
 
-def test_input_that_is_not_valid_is_refused_without_asking_anybody(practice: Practice) -> None:
+@for_each("asks", [True, lambda amount: amount > 5])
+def test_input_that_is_not_valid_is_refused_without_asking_anybody(
+    practice: Practice, asks: Any
+) -> None:
     script = [Reply(calls=[Call("pay", {"amount": "much"})]), Reply(text="Done.")]
-    checked = tool(name="pay", needs_approval=lambda amount: amount > 5)(pay.call)
+    checked = tool(name="pay", needs_approval=asks)(pay.call)
     desk = Desk.at(practice, HERE, script, tools=[checked])
     assert desk.run().text == "Done."
     assert desk.results[0].startswith("invalid input for pay")
+
+
+@EVERYWHERE
+def test_calls_with_the_same_id_are_made_one_after_the_other(
+    practice: Practice, provider: str, *, is_async: bool
+) -> None:
+    """The log joins a result with the oldest call of its id. So each decision and each result is that of its own call."""
+    PAID.clear()
+    twice = [Call("pay", {"amount": 5}, id="x"), Call("look", {"path": "a"}, id="x")]
+    script = [Reply(calls=[*twice, Call("pay", {"amount": 7}, id="x")]), Reply(text="Done.")]
+    desk = Desk.at(practice, (provider, is_async), script, tools=[pay, look])
+    [five] = desk.run().approvals
+    assert (five.input, desk.results) == ({"amount": 5}, [])
+    desk.do("deny", five, "Not 5.")
+    [seven] = desk.resume().approvals
+    assert (seven.input, desk.results[1:]) == ({"amount": 7}, ["text of a"])
+    desk.do("approve", seven)
+    assert (desk.resume().text, PAID, desk.results[2]) == ("Done.", [7], "paid 7")
+    assert not desk.server.refused
+
+
+def test_a_new_prompt_gives_up_calls_with_the_same_id(practice: Practice) -> None:
+    calls = [Call("pay", {"amount": 5}, id="x"), Call("pay", {"amount": 7}, id="x")]
+    desk = Desk.at(practice, HERE, [Reply(calls=calls), Reply(text="Done.")], tools=[pay])
+    desk.run()
+    assert desk.run("Never mind.").text == "Done."
+    assert desk.results == ["Not run: nobody approved it before the conversation went on."] * 2
 
 
 def test_a_wrong_declaration_is_refused() -> None:

@@ -376,6 +376,17 @@ def test_a_refused_request_is_not_sent_again(practice: Practice) -> None:
         assert [b for b in timeline.view.entries if isinstance(b.block, UserPrompt)]
 
 
+def test_a_request_that_the_client_does_not_send_is_not_tried_again(practice: Practice) -> None:
+    """Anthropic's client wants a stream for an answer that may be this long."""
+    lost: list[Any] = []
+    hooks, server = AgentHooks(on_lost=[lost.append]), practice.serve(responder=[DONE])
+    with anthropic.Anthropic(base_url=server.url, api_key="any") as client:
+        agent = ReactAgent(Timeline.open("agent"), client, max_tokens=64_000, hooks=hooks)
+        with pytest.raises(ValueError, match="Streaming is required"):
+            agent.run("Look.")
+    assert lost == []
+
+
 def test_an_agent_with_other_tools_goes_on_without_the_thinking_that_knew_the_old_ones(
     practice: Practice,
 ) -> None:

@@ -113,8 +113,12 @@ def test_a_server_over_stdio_and_when_it_dies() -> None:
         assert (dead.is_error, dead.envelope.outcome) == (True, "partial")
         assert "the MCP server ended or cannot be reached" in str(dead.output)
         assert not called(server, "stock", item="x").is_error, "it was started again"
+        kept = next(tool for tool in server.tools if tool.name == "stock")
     with pytest.raises(MisuseError, match="inside its block"):
         _ = server.tools
+    with pytest.raises(MisuseError, match="inside its block"):
+        kept(item="x").send(None)
+    assert server._connection is None, "nothing was started that nobody would end"
 
 
 def test_a_server_over_http_and_when_it_dies() -> None:
@@ -161,6 +165,36 @@ def test_two_servers_with_the_same_tools_need_a_prefix(practice: Practice) -> No
         desk.agent["tools"] = [*one.tools, *one.tools]
         with pytest.raises(MisuseError, match=r"two tools have the name .* McpServer\(prefix="):
             desk.run()
+
+
+@for_each("asks", ["item.picture", ("shop_item_picture",), {"item.picture"}], ids=str)
+def test_a_tool_that_needs_approval_may_be_named_as_the_server_or_the_model_names_it(
+    asks: Any,
+) -> None:
+    with stdio(prefix="shop", needs_approval=asks) as server:
+        waits = [tool.name for tool in server.tools if tool.needs_approval]
+    assert waits == ["shop_item_picture"], "and no other that has a part of the name"
+
+
+@for_each(
+    ("asks", "said"),
+    [
+        (["order", "ordr"], "needs_approval names ordr; its tools are stock, item.picture, order,"),
+        ("or", "needs_approval names or; its tools are"),
+        (
+            {"order": True},
+            "McpServer(): needs_approval must be True, False or names of tools, not a dict",
+        ),
+        ([5], "McpServer(): needs_approval must be True, False or names of tools, not a list"),
+        (None, "McpServer(): needs_approval must be True, False or names of tools, not None"),
+    ],
+    ids=str,
+)
+def test_a_tool_that_needs_approval_is_one_of_the_servers(asks: Any, said: str) -> None:
+    """A name with a mistake in it would let the tool run without a person."""
+    with pytest.raises(MisuseError) as raised, stdio(needs_approval=asks):
+        pass
+    assert said in str(raised.value)
 
 
 @EVERYWHERE

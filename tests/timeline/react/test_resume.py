@@ -258,7 +258,7 @@ def decide(world: World, desk: Desk, approvals: Any, person: Any) -> None:
 
 def check(world: World, desk: Desk) -> None:
     """What is promised, of the agent's log and of each sub-agent's."""
-    names = [desk.name, *(f"desk/{c.call_id}" for c in desk.blocks(ToolCall) if c.name == "helper")]
+    names = [desk.name, *(f"desk/{c.id}" for c in desk.blocks(ToolCall) if c.name == "helper")]
     for name in names:
         with Timeline.open(name, store=desk.store) as timeline:
             assert timeline.open_calls == ()

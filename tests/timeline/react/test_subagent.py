@@ -57,7 +57,7 @@ def test_its_report_is_the_result_and_its_timeline_is_found_from_the_call(
     stopped = run_with_helper(desk, "run", "Go.", tools=[pay])
     [approval] = stopped.approvals
     [call] = desk.blocks(ToolCall)
-    child = f"desk/{call.call_id}"
+    child = f"desk/{call.id}"
     assert approval.id.startswith(f"{call.call_id}/")
     assert [block.text for block in desk.blocks(UserPrompt, child)] == ["Pay 5."]
     run_with_helper(desk, "approve", approval, {"amount": 4}, tools=[pay])
@@ -68,6 +68,44 @@ def test_its_report_is_the_result_and_its_timeline_is_found_from_the_call(
     assert result.envelope.key_fields == {"timeline": child}
     assert len(desk.server.requests) == 4
     assert not desk.server.refused
+
+
+def test_each_call_has_its_own_also_if_its_id_was_used_before(practice: Practice) -> None:
+    """Some servers give the ids `call_0`, `call_1` in each answer. Each step is another process."""
+    PAID.clear()
+    script = [
+        Reply(calls=[Call("helper", {"task": "Pay 5."}, id="call_0")]),
+        Reply(calls=[Call("pay", {"amount": 5}, id="call_0")]),
+        Reply(text="It is paid."),
+        Reply(calls=[Call("helper", {"task": "Pay 7."}, id="call_0")]),
+        Reply(calls=[Call("pay", {"amount": 7}, id="call_0")]),
+        Reply(text="That, too."),
+        DONE,
+    ]
+    desk = Desk.at(practice, HERE, script)
+    outcome = run_with_helper(desk, "run", "Go.", tools=[pay])
+    while outcome.stop == "approval":
+        run_with_helper(desk, "approve", outcome.approvals[0], tools=[pay])
+        outcome = run_with_helper(desk, "resume", tools=[pay])
+    assert (outcome.text, PAID) == ("Done.", [5, 7])
+    assert desk.results == ["It is paid.", "That, too."]
+    assert not desk.server.refused
+
+
+def test_approvals_are_in_the_order_of_the_calls(practice: Practice) -> None:
+    """Whichever sub-agent comes first to the call that waits, and whatever waits beside them."""
+
+    def answer(request: Any) -> Reply:
+        task = request["messages"][0]["content"][0]["text"]
+        two = [Call("helper", {"task": "slow"}), Call("helper", {"task": "quick"})]
+        if task == "Go.":
+            return Reply(calls=[*two, Call("pay", {"amount": 1})])
+        return attrs.evolve(PAY, delay_seconds=0.3 if task == "slow" else 0.0)
+
+    desk = Desk.at(practice, HERE, answer)
+    desk.agent["tools"] = [helper(desk.client(), tools=[pay]), pay]
+    outer = [each.id.partition("/")[0] for each in desk.run().approvals]
+    assert outer == [call.call_id for call in desk.blocks(ToolCall)]
 
 
 def test_it_sees_nothing_of_the_conversation_and_has_its_own_system_prompt(
@@ -98,7 +136,7 @@ def test_it_may_have_another_model_and_another_store(practice: Practice) -> None
         "claude-sonnet-5-5",
     ]
     [call] = desk.blocks(ToolCall)
-    assert elsewhere.head(f"desk/{call.call_id}")  # type: ignore[arg-type]  # an id
+    assert elsewhere.head(f"desk/{call.id}")  # type: ignore[arg-type]  # an id
     assert not desk.server.refused
 
 
@@ -131,8 +169,8 @@ def test_several_work_at_the_same_time_and_sub_agents_have_sub_agents(practice: 
     assert outcome.usage.rounds == 8
     assert desk.results == ["It is paid."] * 2
     calls = desk.blocks(ToolCall)
-    inner = [desk.blocks(ToolCall, f"desk/{call.call_id}")[0] for call in calls]
-    names = [f"desk/{a.call_id}/{b.call_id}" for a, b in zip(calls, inner, strict=True)]
+    inner = [desk.blocks(ToolCall, f"desk/{call.id}")[0] for call in calls]
+    names = [f"desk/{a.id}/{b.id}" for a, b in zip(calls, inner, strict=True)]
     assert [desk.blocks(UserPrompt, name)[0].text for name in names] == ["C", "C"]
 
 
@@ -153,7 +191,7 @@ def test_an_interrupted_one_goes_on_where_it_was(practice: Practice) -> None:
     outcome = run_with_helper(desk, "resume", tools=[look])
     assert (outcome.text, desk.results, seen) == ("Done.", ["It is paid."], ["a"])
     [call] = desk.blocks(ToolCall)
-    [closed] = desk.blocks(ToolResult, f"desk/{call.call_id}")
+    [closed] = desk.blocks(ToolResult, f"desk/{call.id}")
     assert closed.envelope.outcome == "partial"
     assert not desk.server.refused
 
@@ -189,8 +227,8 @@ def test_after_an_interrupt_the_threads_of_sub_agents_append_nothing(practice: P
     others = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         desk.run()
-    name = f"desk/{desk.blocks(ToolCall)[0].call_id}"
-    below = f"{name}/{desk.blocks(ToolCall, name)[0].call_id}"
+    name = f"desk/{desk.blocks(ToolCall)[0].id}"
+    below = f"{name}/{desk.blocks(ToolCall, name)[0].id}"
     before = [desk.store.head(each) for each in (name, below)]
     release.set()
     until(lambda: all(t.name != "foldline-tool" for t in set(threading.enumerate()) - others))
@@ -215,7 +253,7 @@ def test_a_report_that_did_not_reach_the_agent_is_not_asked_for_again(practice: 
     desk.agent["tools"] = [helper(desk.client())]
     desk.with_agent(last, last)
     [call] = desk.blocks(ToolCall)
-    with Timeline.open(f"desk/{call.call_id}", store=desk.store) as child:
+    with Timeline.open(f"desk/{call.id}", store=desk.store) as child:
         ReactAgent(child, desk.client()).run("Pay 5.")
     assert desk.resume().text == "Done."
     assert desk.results == ["It is paid."]

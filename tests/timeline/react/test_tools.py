@@ -29,11 +29,13 @@ from blocks import (
     ToolResult,
     TurnId,
 )
+from blocks.formats import Format
 from tests._practice import Practice
 from tests._table import for_each
-from timeline import tool
+from timeline import Timeline, tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
+from timeline.react._approvals import open_calls
 from timeline.react._events import ToolDone
 from timeline.react._tools import RESULT_BYTES_MAX, Caller
 
@@ -134,6 +136,44 @@ def test_invalid_input_is_told_to_the_model(given: dict[str, Any], said: str) ->
     assert said in str(done.output)
 
 
+BROKEN = '{"input": "rm -rf build'
+"""Arguments that break off; the tool has a parameter of the name under which the log keeps them."""
+FUNCTION = {"name": "shell", "arguments": BROKEN}
+CHAT_CALL = {"message": {"tool_calls": [{"id": "c", "type": "function", "function": FUNCTION}]}}
+UNREAD: dict[Format, Any] = {
+    "openai.chat": {"id": "r", "choices": [CHAT_CALL]},
+    "openai.responses": {
+        "id": "r",
+        "output": [{"type": "function_call", "id": "f", "call_id": "c", **FUNCTION}],
+    },
+    "anthropic": {
+        "id": "r",
+        "content": [{"type": "tool_use", "id": "c", "name": "shell", "input": BROKEN}],
+    },
+}
+
+
+@for_each("name", UNREAD)
+def test_a_call_whose_arguments_are_no_json_object_is_neither_made_nor_approved(
+    name: Format,
+) -> None:
+    ran: list[str] = []
+
+    @tool(needs_approval=True)
+    def shell(input: str) -> None:  # noqa: A002 -- as models call it
+        ran.append(input)
+
+    timeline = Timeline.open("t")
+    timeline.user("Clean up.")
+    timeline.record(UNREAD[name], format=name)
+    [call] = open_calls(timeline.view)
+    done = result_of(Caller(tools={"shell": shell}, clock=lambda: 0.0), call)
+    assert (shell.must_ask(call), done.is_error, ran) == (False, True, [])
+    assert 'the arguments are not a JSON object: \'{"input": "rm -rf build\'' in str(done.output)
+    edited = msgspec.structs.replace(call, input={"input": "ls"})
+    assert shell.must_ask(edited), "as a person may have written it"
+
+
 def test_an_unknown_tool_is_told_to_the_model() -> None:
     caller = Caller(tools={"draw": draw}, clock=lambda: 0.0)
     done = result_of(caller, call_of("paint", {}))
@@ -147,6 +187,18 @@ def test_what_a_tool_raises_is_told_without_a_traceback() -> None:
     done = called(divide, a=1, b=0)
     assert (done.output, done.is_error) == ("ZeroDivisionError: division by zero", True)
     assert done.envelope.outcome == "failure"
+
+
+def test_an_error_that_cannot_say_what_it_is_is_told_by_its_name() -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail() -> None:
+        raise SilentError
+
+    done = called(fail)
+    assert (done.output, done.is_error) == ("SilentError", True)
 
 
 def test_an_async_tool_runs_for_a_sync_agent_too() -> None:

@@ -8,19 +8,23 @@ import attrs
 import msgspec
 import pytest
 
-from blocks import RangeCompacted, StructuredSummary, TextPart
+from blocks import EventId, RangeCompacted, StructuredSummary, TextPart, TokensCounted
 from render import PROMPT_VERSION, Json, Policy, SummaryRoom
 from tests._builders import quotations, response, result, text_in, tool_use
 from tests._builders import text as said
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import ModelSummarizer, Timeline, model_named
-from timeline.fake_provider import FakeServer, Reply, summary_reply
+from timeline.fake_provider import FakeServer, Fault, Reply, summary_reply, wants_summary
+from timeline.fake_provider._reply import ApiError
+from timeline.summarizers._model import FORMS_MAX
 
 from .talk import (
     MODEL,
     SMALL,
     SYSTEM,
     TASK,
+    WINDOW,
     answering,
     aopened,
     atalk,
@@ -423,6 +427,78 @@ def test_what_does_not_fit_is_quoted_in_bounded_chunks(practice: Practice) -> No
     assert "entry 40.0:" in everything
     assert "entry 40.250:" not in everything, "shortened in the middle"
     assert "tc:t41.toolu_40.result" in everything.split("entry 40.0:")[1], "with a marker"
+
+
+def forms(server: FakeServer) -> list[str]:
+    """What the requests for a summary extend, one form after the other, refused ones included."""
+    asked = [r for r in server.requests if wants_summary(r)]
+    longest = max(len(request["messages"]) for request in asked)
+    kinds = {longest: "live", 1: "quoted"}
+    return list(dict.fromkeys(kinds.get(len(each["messages"]), "folded") for each in asked))
+
+
+WITHOUT_NUMBERS = Fault(error=ApiError(400, "invalid_request_error", "prompt is too long"))
+STOPPED = Fault(reply=Reply(text="{", stop_reason="model_context_window_exceeded"))
+
+
+@for_each(
+    ("faults", "asked"),
+    [
+        ([WITHOUT_NUMBERS], ["live", "folded"]),
+        ([STOPPED], ["live", "folded"]),
+        ([WITHOUT_NUMBERS] * 2, ["live", "folded", "quoted"]),
+        ([Fault.overflow(20_000, 9_000)], ["live", "quoted"]),
+    ],
+    ids=["refused", "no room for the answer", "refused twice", "with its numbers"],
+)
+def test_after_a_prompt_that_was_too_long_the_next_one_is_shorter(
+    practice: Practice, faults: list[Fault], asked: list[str]
+) -> None:
+    """The provider's window may be smaller than is known: the same prompt would be refused again."""
+    server = practice.serve()
+    timeline = opened(practice.client(server))
+    talk(timeline, 14)
+    server.fault(*faults)
+    timeline.compact(system=SYSTEM)
+    assert forms(server) == asked
+    assert not event_of(timeline).summary.degraded
+
+
+def test_a_prompt_that_is_too_long_in_any_form_is_given_up(
+    practice: Practice, server: FakeServer
+) -> None:
+    timeline = opened(practice.client(server))
+    talk(timeline, 8)
+    server.fault(*[WITHOUT_NUMBERS] * 9)
+    timeline.compact(system=SYSTEM)
+    assert event_of(timeline).summary.degraded
+    assert len(server.requests) == FORMS_MAX
+
+
+def test_the_window_of_a_model_that_is_not_known_is_the_one_that_was_given(
+    practice: Practice,
+) -> None:
+    """So the prompts for summaries and their answers fit it, too."""
+    server = practice.serve(models=(attrs.evolve(model_named(MODEL), name="own-model"),))
+    timeline = opened(practice.client(server), model="own-model")
+    timeline.steer("go")
+    talk(timeline, 12)
+    timeline.compact(system=SYSTEM)
+    for exchange in server.provider.exchanges:
+        assert exchange.tokens + exchange.request["max_tokens"] <= WINDOW
+
+
+def test_a_window_that_the_provider_named_is_that_of_summaries_too(
+    practice: Practice, server: FakeServer
+) -> None:
+    timeline = opened(practice.client(server), window=100_000)
+    talk(timeline, 14)
+    counted: Any = {"model": MODEL, "input": 9_001, "estimated": 9_000, "limit": 9_000}
+    timeline.learn(TokensCounted(id=EventId(""), at=0.0, **counted))
+    timeline.compact(system=SYSTEM)
+    for exchange in server.provider.exchanges:
+        assert exchange.tokens + exchange.request["max_tokens"] <= 9_000
+    assert server.requests
 
 
 def test_each_chunk_is_told_what_the_earlier_ones_gave(practice: Practice) -> None:

@@ -36,7 +36,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "error": Fault.server_error,
     "rate limit": Fault.rate_limit,
     "overloaded": Fault.overloaded,
-    "prompt too long": Fault.overflow,
     "cut connection": Fault.cut,
     "malformed body": Fault.garbled,
     "refusal": Fault.refusal,

@@ -349,6 +349,17 @@ def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded(reason: str) -
     assert [tag_of(block) for block in blocks] == ["assistant.completion", "react.tool.call"]
 
 
+@for_each("missing", [{"id": ""}, {"id": None}, {}], ids=str)
+def test_a_call_without_an_id_gets_one(missing: dict[str, Any]) -> None:
+    """Some servers give none. It is the same if the answer is read again, so that it is recorded once."""
+    bare = [{**{k: v for k, v in each.items() if k != "id"}, **missing} for each in (CALL, CUSTOM)]
+    one, two = (read(answer(tool_calls=bare)).blocks for _ in range(2))
+    ids = [getattr(block, "call_id", "") for block in one]
+    assert ids == [getattr(block, "call_id", "") for block in two]
+    assert all(ids)
+    assert len(set(ids)) == 2
+
+
 def test_arguments_may_be_an_object_already() -> None:
     function = {"name": "bash", "arguments": {"command": "ls"}}
     [call] = read(answer(tool_calls=[{**CALL, "function": function}])).blocks
@@ -375,8 +386,8 @@ def test_usage_alone_is_an_answer() -> None:
         ({"choices": ["hm"]}, "choices.0 must be an object"),
         (answer(role="user"), "the role must be 'assistant', not 'user'"),
         (answer(tool_calls="hm"), "tool_calls must be a list"),
-        (answer(tool_calls=["hm"]), r"tool_calls\.0\.id must be a text"),
-        (answer(tool_calls=[{**CALL, "id": None}]), "id must be a text"),
+        (answer(tool_calls=["hm"]), r"tool_calls\.0\.name must be a text"),
+        (answer(tool_calls=[{**CALL, "id": 5}]), "id must be a text"),
         (answer(tool_calls=[{**CALL, "id": " "}]), "id is empty"),
         (answer(function_call={"name": "f", "arguments": "{}"}), "function_call has no id"),
         ({**answer(content="so"), "model": 5}, "model must be a text"),
