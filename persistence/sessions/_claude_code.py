@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 from msgspec.structs import replace
 
-from blocks import TurnId, UsageRecorded
+from blocks import UsageRecorded
 from blocks.formats import (
     Content,
     Json,
@@ -132,7 +132,7 @@ class _Reader:
     def aside(self, message: Json, at: float | None) -> None:
         """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
         name, model = string(message.get("id")), string(message.get("model"))
-        response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        response = LogStretch(id=name, model=model)
         if usage := _usage(response, obj(message.get("usage"))):
             self.builder.aside[name] = replace(usage, at=at or 0.0)
 

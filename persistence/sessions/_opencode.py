@@ -61,17 +61,18 @@ def _stored(files: Json) -> Iterator[Json]:
                 parts[string(entry.get("messageID")) or folder].append(entry)
             case _:
                 pass
-    for own in sorted(messages, key=lambda own: _age(sessions.get(own, {}))):
+
+    def age(own: str) -> tuple[bool, float]:
+        session = sessions.get(own, {})
+        return bool(session.get("parentID")), _created(session)
+
+    for own in sorted(messages, key=age):
         yield {
             "messages": [
                 {"info": message, "parts": parts[string(message.get("id"))]}
                 for message in sorted(messages[own], key=_created)
             ]
         }
-
-
-def _age(session: Json) -> tuple[bool, float]:
-    return bool(session.get("parentID")), _created(session)
 
 
 def _created(entry: Json) -> float:
@@ -110,7 +111,8 @@ class _Reader:
         ]
         for synthetic in (False, True):
             chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
-            read = [part for item in chosen for part in parts_of(_typed(item))]
+            typed = ({**p, "media_type": p.get("mime")} for p in chosen)
+            read = [part for item in typed for part in parts_of(item)]
             if read and synthetic:
                 self.builder.attach(read, at, "synthetic")
             elif read:
@@ -163,11 +165,6 @@ class _Reader:
 
 def _model(info: Json) -> str:
     return string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
-
-
-def _typed(part: Json) -> Json:
-    """A part in the usual form, with the file's type in `media_type`."""
-    return {**part, "media_type": part.get("mime")}
 
 
 def _result(state: Json) -> LoggedResult:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import attrs
 from msgspec.structs import replace
 
-from blocks import TurnId
 from blocks.formats import Json, obj, objs, parts_of, string
 from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
 from persistence.sessions._source import Record, Source, path_to, seconds
@@ -92,8 +91,7 @@ class _Reader:
     def aside(self, number: int, entry: Json) -> None:
         """Keep the usage of a response on another branch: it was paid for, too."""
         message, name = obj(entry.get("message")), f"line {number}"
-        model = string(message.get("model"))
-        response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        response = LogStretch(id=name, model=string(message.get("model")))
         response.use(obj(message.get("usage")), _USAGE)
         if message.get("role") == "assistant" and response.usage:
             at = seconds(entry.get("timestamp")) or 0.0
