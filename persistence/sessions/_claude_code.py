@@ -33,7 +33,6 @@ _SESSION_FIELDS: Final = frozenset({"uuid", "sessionId", "session_id"})
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Claude Code log."""
     return any(
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))

@@ -33,7 +33,6 @@ _HEADER_CHARS = 200
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Codex rollout."""
     return any(
         string(line.get("type")) in _TYPES and "payload" in line for _, line in source.records
     )

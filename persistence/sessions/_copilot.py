@@ -11,7 +11,6 @@ _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are events of Copilot CLI."""
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
         for _, event in source.records

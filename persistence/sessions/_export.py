@@ -64,7 +64,6 @@ def exported_events(path: str, bytes_max: int = BYTES_MAX) -> list[bytes]:
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is an export of foldline."""
     return _HEADER in source.records[0][1]
 
 

@@ -7,7 +7,6 @@ from persistence.sessions._source import Source
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Grok history."""
     return any(
         (line.get("type") == "assistant" and "model_id" in line)
         or (line.get("type") == "tool_result" and "tool_call_id" in line)

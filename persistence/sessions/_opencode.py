@@ -20,7 +20,6 @@ _AS_TEXT = ("text/plain", "application/x-directory")
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is an export of OpenCode, or its storage folder."""
     document = source.document
     if any("parts" in message and "info" in message for message in objs(document.get("messages"))):
         return True

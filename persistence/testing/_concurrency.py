@@ -180,9 +180,8 @@ class Interrupt:
 
     moment: int
     folders: tuple[str, ...]
-    _left: int = attrs.field(
-        default=attrs.Factory(lambda self: self.moment, takes_self=True), init=False
-    )
+    passed: int = attrs.field(default=0, init=False)
+    """How many such moments there were so far."""
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -190,19 +189,13 @@ class Interrupt:
         if code.co_name == "<genexpr>" or not code.co_filename.startswith(self.folders):
             return
         if event in ("call", "c_return"):
-            self._left -= 1
-            if not self._left:
+            self.passed += 1
+            if self.passed == self.moment:
                 raise KeyboardInterrupt
 
     @property
     def happened(self) -> bool:
-        """Whether it was raised."""
-        return self._left <= 0
-
-    @property
-    def passed(self) -> int:
-        """How many such moments there were so far."""
-        return self.moment - self._left
+        return self.passed >= self.moment
 
     @contextmanager
     def armed(self) -> Generator[None]:

@@ -339,7 +339,6 @@ class Sums:
 
     @classmethod
     def of(cls, billed: Sequence[Billed], folders: Sequence[Folder]) -> "Sums":
-        """The sums."""
         others = [each.id for folder in folders for each in folder.recordings if not each.is_helper]
         sessions = sorted(billed, key=lambda each: (-each.spent.bill.dollars, each.recording.path))
         calls = [(place, call) for place, each in enumerate(sessions) for call in each.spent.calls]

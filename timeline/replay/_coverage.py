@@ -82,14 +82,12 @@ class Lives:
 
     @classmethod
     def of(cls, log: Iterable[Recorded]) -> Self:
-        """Those of a log."""
         lives = cls()
         for version, event in log:
             lives.add(version, event)
         return lives
 
     def add(self, version: int, event: Event) -> None:
-        """Record what an event changes."""
         match event:
             case BlockAppended():
                 self.blocks[version] = event.block

@@ -558,7 +558,6 @@ class ReplayTimeline:
         return rendered, (perf_counter() - began) * 1_000
 
     def append(self, at: float, blocks: Sequence[Block]) -> None:
-        """Append the blocks that came next."""
         self.clock.now = at
         self.timeline.append(*blocks)
 
@@ -590,7 +589,6 @@ def sent_whole(
 
 
 def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
-    """The result of a finished replay."""
     session, replayed, bill, measures = replay.session, replay.replayed, replay.bill, replay.memory
     tokens, (events, blocks) = [each.tokens for each in replay.points], _hidden(replay)
     return ReplayResult(

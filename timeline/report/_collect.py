@@ -131,13 +131,11 @@ class Collector:
         self._whole = Whole(self.prompting.context(0.0))
 
     def read(self, log: Iterable[Recorded]) -> Self:
-        """Add the next events."""
         for version, event in log:
             self.add(version, event)
         return self
 
     def add(self, version: int, event: Event) -> None:
-        """Add the next event."""
         if not self.version and version > 1:  # the beginning of the log was forgotten
             self._view = View(version=version - 1)
         match event:

@@ -43,7 +43,6 @@ def reported_log(
 
 
 def reported_replay(replayed: Replayed) -> Reported:
-    """Prepare a replay for a report."""
     result, ours = replayed.result, replayed.timeline
     bill = result.recorded_bill
     prompting = Prompting(
