@@ -147,7 +147,8 @@ class _Reader:
     def _response(self, info: Json, times: Json) -> LogStretch:
         began = seconds(times.get("start")) or 0.0
         if self._open is None or (self._ended and began > self._ended):
-            self._open = self.builder.respond(string(info.get("id")), _model(info))
+            model = string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
+            self._open = self.builder.respond(string(info.get("id")), model)
             self._unpaid, self._ended = self._open, 0.0
         return self._open
 
@@ -160,10 +161,6 @@ class _Reader:
             usage = {**tokens, **obj(tokens.get("cache")), "output": output}
             self._unpaid.use(usage, ("input", "read", "output", "write"))
         self._open, self._unpaid, self._ended = None, None, 0.0
-
-
-def _model(info: Json) -> str:
-    return string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
 
 
 def _result(state: Json) -> LoggedResult:

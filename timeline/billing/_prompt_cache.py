@@ -232,16 +232,13 @@ def _step(request: CacheRequest, read: int, *, bust: bool) -> CacheStep:
     return CacheStep(read=read, written=written, uncached=total - billed, bust=bust)
 
 
-SEEN_MAX = 1_000_000
-
-
 @attrs.define
 class Flattener:
     """Flattens the requests of one session; caches the blocks it has seen."""
 
     counter: TokenCounter
     provider: Provider
-    seen_max: int = SEEN_MAX
+    seen_max: int = 1_000_000
     """The most blocks cached by identity; beyond that, the cache is emptied."""
     _distinct: dict[Hashable, tuple[int, int]] = attrs.field(
         init=False, factory=dict[Hashable, tuple[int, int]]

@@ -7,6 +7,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 import logging
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 import attrs
@@ -62,7 +63,7 @@ class _Spent:
     """The cost of the calls for one summary so far."""
 
     model: Model
-    calls_max: int | None
+    calls_max: float
     calls: int = 0
     input: int = 0
     cached: int = 0
@@ -70,10 +71,6 @@ class _Spent:
     dollars: float = 0.0
     """Dollars at the model's list prices."""
     stop_reason: str = ""
-
-    def has_call_left(self) -> bool:
-        """Whether one more call may be made."""
-        return self.calls_max is None or self.calls < self.calls_max
 
     def add(self, answer: Answer, stop: str, response: object) -> None:
         usage, self.stop_reason = answer.usage, stop
@@ -143,13 +140,13 @@ class ModelSummarizer:
         """Yields the calls to be made, one after the other, and receives their answers."""
         context = request.context
         model = self._model(context)
-        spent = _Spent(model, request.calls_max)
+        spent = _Spent(model, inf if request.calls_max is None else request.calls_max)
         merged: StructuredSummary | None = None
         answer_tokens = self._answer_tokens(context)
         reading = self._reading(context, model, answer_tokens)
         asking = Asking.of(request.view, request.range, context)
         prompts = summary_prompts(asking, request.view, reading, answer_tokens)
-        if request.calls_max is not None and len(prompts) > request.calls_max:
+        if len(prompts) > spent.calls_max:
             raise SummaryFailedError(
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
             )
@@ -194,7 +191,7 @@ class ModelSummarizer:
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         tries = 0
-        while tries < TRIES_MAX and spent.has_call_left():
+        while tries < TRIES_MAX and spent.calls < spent.calls_max:
             tries, spent.calls = tries + 1, spent.calls + 1
             try:
                 arguments = api.arguments(prompt.request, model, limit, self.options)
