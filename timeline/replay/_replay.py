@@ -34,7 +34,7 @@ from blocks import (
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
-from timeline import Options, Timeline
+from timeline import ModelSummarizer, Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import (
     CacheRequest,
@@ -478,7 +478,10 @@ def _writer(options: ReplayOptions) -> SilentSummarizer | RecordingSummarizer | 
         case "stand-in":
             return SilentSummarizer()
         case "anthropic":
-            return RecordingSummarizer.at(options.base_url)
+            from anthropic import Anthropic  # takes the key in the environment
+
+            client = Anthropic(base_url=options.base_url or None)
+            return RecordingSummarizer(ModelSummarizer(client=client))
         case writer:
             return RecordingSummarizer(writer)
 
