@@ -76,8 +76,7 @@ class ConcurrencyContract:
                     except VersionConflictError:
                         continue
 
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(insist, range(8)))
+        at_once(*(partial(insist, worker) for worker in range(8)))
         names = [event.id for _, event in store.read(T)]
         assert sorted(names) == sorted(f"{w}.{n}" for w in range(8) for n in range(5))
         for worker in range(8):
@@ -90,8 +89,7 @@ class ConcurrencyContract:
                 name = TimelineId(f"talk {worker}")
                 assert store.append(name, [prompt(f"{worker}.{n}")], expected_version=n) == n + 1
 
-        with ThreadPoolExecutor(64) as pool:
-            list(pool.map(talk, range(64)))
+        at_once(*(partial(talk, worker) for worker in range(64)))
         for worker in range(64):
             ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
             assert ids == [f"{worker}.{n}" for n in range(10)]

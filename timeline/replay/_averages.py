@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import attrs
+from attrs import asdict
 
 from timeline.replay._replay import ReplayResult
 
@@ -51,9 +52,7 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
 
 def means_of(results: Sequence[ReplayResult]) -> Means:
     """The means of these results of one policy, whether they count or not."""
-    rows = [
-        {**attrs.asdict(r.recall), **attrs.asdict(r.handover), "rules": r.rules} for r in results
-    ]
+    rows = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
     names = attrs.fields_dict(Means).keys() & rows[0].keys()
     shares: dict[str, Any] = {name: _mean(each[name] for each in rows) for name in names}
     return Means(
