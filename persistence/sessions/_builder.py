@@ -127,9 +127,9 @@ class LogStretch:
     """A response, the results of its calls even if they were logged later, and everything else until the next
     response."""
 
-    id: str
-    turn: TurnId
-    at: float
+    id: str = ""
+    turn: TurnId = attrs.field(default=TurnId(""))
+    at: float = 0.0
     until: float = math.inf
     """When the next response was requested."""
     model: str = ""
@@ -286,7 +286,7 @@ class Builder:
     conversations: int = attrs.field(default=1, init=False)
     at_work: bool = attrs.field(default=False, init=False)
     """Whether the agent is at work, so that a user's message now is a steer; set by the importer, if its log says so."""
-    _stretches: list[LogStretch] = attrs.field(init=False)
+    _stretches: list[LogStretch] = attrs.field(factory=lambda: [LogStretch()], init=False)
     _early: dict[str, tuple[LoggedResult, float]] = attrs.field(
         factory=dict[str, tuple[LoggedResult, float]], init=False
     )
@@ -305,9 +305,6 @@ class Builder:
     _turns: int = attrs.field(default=0, init=False)
     _fresh: bool = attrs.field(default=False, init=False)
     """Whether the current turn has neither a prompt nor a response yet."""
-
-    def __attrs_post_init__(self) -> None:
-        self._stretches = [LogStretch(id="", turn=self._turn, at=0.0)]
 
     @property
     def latest(self) -> LogStretch:
@@ -402,10 +399,9 @@ class Builder:
 
     def response(self, raw_id: str) -> LogStretch:
         """The response with this id, which the log may have in pieces; it begins if it is new, or has no id."""
-        response = self._responses.get(raw_id) if raw_id else None
-        if response is None:
-            response = self._responses[raw_id] = self.respond(raw_id)
-        return response
+        if not raw_id or raw_id not in self._responses:
+            self._responses[raw_id] = self.respond(raw_id)
+        return self._responses[raw_id]
 
     def call(self, response: LogStretch, raw_id: Any, name: Any, arguments: Any) -> None:
         """Add a tool call to the response."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 from msgspec.structs import replace
 
-from blocks import TurnId, UsageRecorded
+from blocks import UsageRecorded
 from blocks.formats import (
     Content,
     Json,
@@ -33,7 +33,6 @@ _SESSION_FIELDS: Final = frozenset({"uuid", "sessionId", "session_id"})
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Claude Code log."""
     return any(
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))
@@ -132,7 +131,7 @@ class _Reader:
     def aside(self, message: Json, at: float | None) -> None:
         """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
         name, model = string(message.get("id")), string(message.get("model"))
-        response = LogStretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        response = LogStretch(id=name, model=model)
         if usage := _usage(response, obj(message.get("usage"))):
             self.builder.aside[name] = replace(usage, at=at or 0.0)
 

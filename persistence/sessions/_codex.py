@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 from msgspec.structs import replace
 
-from blocks import Part, UsageRecorded, text_of_parts
+from blocks import Part, text_of_parts
 from blocks.formats import (
     Call,
     Content,
@@ -27,13 +27,13 @@ from persistence.sessions._builder import Builder, Importer, LoggedResult, LogSt
 from persistence.sessions._source import Source, seconds
 
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_USAGE = ("input_tokens", "cached_input_tokens", "output_tokens")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
 _HEADER_CHARS = 200
 """How many characters at the beginning of an output may contain its exit code."""
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Codex rollout."""
     return any(
         string(line.get("type")) in _TYPES and "payload" in line for _, line in source.records
     )
@@ -143,7 +143,8 @@ class _Reader:
         if total == self._total or not count(last.get("input_tokens")):
             return
         self._total = total
-        latest, usage = self.builder.latest, _usage(self.builder.latest, last)
+        latest = self.builder.latest
+        usage = latest.spent(*(count(last.get(name)) for name in _USAGE))
         if latest.usage or not latest.id:  # its response is not by itself in the log
             model = latest.model or self.model
             name = f"{len(self.builder.aside)}"
@@ -156,8 +157,3 @@ class _Reader:
 def _result(parts: tuple[Part, ...], line: int) -> LoggedResult:
     match = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
     return LoggedResult(parts=parts, exit_code=int(match[1]) if match else None, line=line)
-
-
-def _usage(response: LogStretch, usage: Json) -> UsageRecorded:
-    fields = ("input_tokens", "cached_input_tokens", "output_tokens")
-    return response.spent(*(count(usage.get(field)) for field in fields))

@@ -3,8 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-import attrs
-
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Importer, LoggedResult
 from persistence.sessions._source import Record, Source, seconds
@@ -13,7 +11,6 @@ _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are events of Copilot CLI."""
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
         for _, event in source.records
@@ -33,11 +30,9 @@ def _read(builder: Builder) -> None:
         owners[_owner(record[1], agents)].append(record)
     main = owners.pop("", [])
     owner, events = builder.pick([("", main), *owners.items()])
-    reader = _Reader(builder)
     if owner:
-        reader.task(main, owner)
-    for number, event in events:
-        reader.event(number, event)
+        _add_task(builder, main, owner)
+    _add(builder, events)
 
 
 COPILOT = Importer("copilot", _looks, _read)
@@ -53,61 +48,55 @@ def _owner(event: Json, agents: Mapping[str, str]) -> str:
     return call or (agents.get(agent, agent) if agent else "")
 
 
-@attrs.define
-class _Reader:
-    builder: Builder
-    _model: str = attrs.field(default="", init=False)
-    _thoughts: list[str] = attrs.field(factory=list[str], init=False)
-    """Reasoning that precedes its message."""
+def _add_task(builder: Builder, main: list[Record], owner: str) -> None:
+    """Add a subagent's prompt, which is in the call that started it."""
+    for _, event in main:
+        for request in objs(obj(event.get("data")).get("toolRequests")):
+            if request.get("toolCallId") == owner:
+                prompt = tool_input(request.get("arguments")).get("prompt")
+                builder.user(parts_of(prompt), seconds(event.get("timestamp")))
+                return
 
-    def task(self, main: list[Record], owner: str) -> None:
-        """Add a subagent's prompt, which is in the call that started it."""
-        for _, event in main:
-            for request in objs(obj(event.get("data")).get("toolRequests")):
-                if request.get("toolCallId") == owner:
-                    arguments = tool_input(request.get("arguments"))
-                    self.builder.user(
-                        parts_of(arguments.get("prompt")), seconds(event.get("timestamp"))
-                    )
-                    return
 
-    def event(self, number: int, event: Json) -> None:
+def _add(builder: Builder, events: list[Record]) -> None:
+    model, thoughts = "", list[str]()  # of the next message
+    for number, event in events:
         at, data = seconds(event.get("timestamp")), obj(event.get("data"))
         match event.get("type"):
             case "session.start":
-                self._model = string(data.get("selectedModel"))
+                model = string(data.get("selectedModel"))
             case "session.model_change":
-                self._model = string(data.get("newModel")) or self._model
+                model = string(data.get("newModel")) or model
             case "system.message":
-                self.builder.system = self.builder.system or string(data.get("content"))
+                builder.system = builder.system or string(data.get("content"))
             case "system.notification":
-                self.builder.attach(parts_of(data.get("content")), at, "notification")
+                builder.attach(parts_of(data.get("content")), at, "notification")
             case "user.message":
-                self.builder.user(parts_of(data.get("content")), at)
+                builder.user(parts_of(data.get("content")), at)
             case "assistant.reasoning":
-                self._thoughts.append(string(data.get("content")))
+                thoughts.append(string(data.get("content")))
             case "assistant.message":
-                response_id = string(data.get("apiCallId")) or string(data.get("messageId"))
-                response = self.builder.response(response_id)
-                response.model = string(data.get("model")) or self._model
-                thought = string(data.get("reasoningText")) or "".join(self._thoughts)
-                self._thoughts = []
-                if thought:
-                    response.reason(thought, string(data.get("reasoningOpaque")))
-                response.say(string(data.get("content")))
-                requests = objs(data.get("toolRequests"))
-                for request in requests:
-                    call_id, name = request.get("toolCallId"), request.get("name")
-                    self.builder.call(response, call_id, name, request.get("arguments"))
-                self.builder.at_work = bool(requests)
-                self.builder.tick(at)
+                _respond(builder, data, model, "".join(thoughts))
+                thoughts.clear()
+                builder.tick(at)
             case "tool.execution_complete":
-                result = _result(data, number)
-                self.builder.result(data.get("toolCallId"), result, at)
+                builder.result(data.get("toolCallId"), _result(data, number), at)
             case "abort":
-                self.builder.at_work = False
+                builder.at_work = False
             case _:
                 pass  # hooks, beginnings, ends, and events only for display
+
+
+def _respond(builder: Builder, data: Json, model: str, thought: str) -> None:
+    response = builder.response(string(data.get("apiCallId")) or string(data.get("messageId")))
+    response.model = string(data.get("model")) or model
+    if thought := string(data.get("reasoningText")) or thought:
+        response.reason(thought, string(data.get("reasoningOpaque")))
+    response.say(string(data.get("content")))
+    requests = objs(data.get("toolRequests"))
+    for each in requests:
+        builder.call(response, each.get("toolCallId"), each.get("name"), each.get("arguments"))
+    builder.at_work = bool(requests)
 
 
 def _result(data: Json, line: int) -> LoggedResult:

@@ -64,7 +64,6 @@ def exported_events(path: str, bytes_max: int = BYTES_MAX) -> list[bytes]:
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is an export of foldline."""
     return _HEADER in source.records[0][1]
 
 
@@ -108,15 +107,12 @@ FOLDLINE = Importer(EXPORT, _looks, _read_session)
 
 @attrs.define
 class _Reader:
-    stretches: list[LogStretch] = attrs.field(init=False)
+    stretches: list[LogStretch] = attrs.field(factory=lambda: [LogStretch()], init=False)
     window: int = attrs.field(default=0, init=False)
     aside: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
     _clock: float = attrs.field(default=0.0, init=False)
     _anonymous: bool = attrs.field(default=False, init=False)
     """Whether the last block was the model's, of a response without an id."""
-
-    def __attrs_post_init__(self) -> None:
-        self.stretches = [LogStretch(id="", turn=TurnId(""), at=0.0)]
 
     def event(self, data: bytes) -> None:
         event = decode_event(data)

@@ -17,7 +17,6 @@ from persistence.sessions._source import Record, Source, seconds
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is a chat of Gemini CLI."""
     return "projectHash" in source.records[0][1] or any(
         message.get("type") == "gemini" or _is_of_stream(message) for _, message in source.messages
     )

@@ -10,7 +10,6 @@ _USAGE = ("inputOther", "inputCacheRead", "output", "inputCacheCreation")
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are lines of a Kimi log."""
     return any(
         string(line.get("type")).startswith("context.append_") or "protocol_version" in line
         for _, line in source.records

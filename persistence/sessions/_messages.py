@@ -106,7 +106,6 @@ def _definition(tool: Json) -> Json:
 
 
 def add_chat_message(builder: Builder, number: int, message: Json) -> None:
-    """Add one chat message of any role."""
     at = seconds(message.get("timestamp"))
     for read in messages_in(message, "openai.chat"):
         match read.role:

@@ -20,7 +20,6 @@ _AS_TEXT = ("text/plain", "application/x-directory")
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is an export of OpenCode, or its storage folder."""
     document = source.document
     if any("parts" in message and "info" in message for message in objs(document.get("messages"))):
         return True
@@ -61,17 +60,18 @@ def _stored(files: Json) -> Iterator[Json]:
                 parts[string(entry.get("messageID")) or folder].append(entry)
             case _:
                 pass
-    for own in sorted(messages, key=lambda own: _age(sessions.get(own, {}))):
+
+    def age(own: str) -> tuple[bool, float]:
+        session = sessions.get(own, {})
+        return bool(session.get("parentID")), _created(session)
+
+    for own in sorted(messages, key=age):
         yield {
             "messages": [
                 {"info": message, "parts": parts[string(message.get("id"))]}
                 for message in sorted(messages[own], key=_created)
             ]
         }
-
-
-def _age(session: Json) -> tuple[bool, float]:
-    return bool(session.get("parentID")), _created(session)
 
 
 def _created(entry: Json) -> float:
@@ -110,7 +110,8 @@ class _Reader:
         ]
         for synthetic in (False, True):
             chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
-            read = [part for item in chosen for part in parts_of(_typed(item))]
+            typed = ({**p, "media_type": p.get("mime")} for p in chosen)
+            read = [part for item in typed for part in parts_of(item)]
             if read and synthetic:
                 self.builder.attach(read, at, "synthetic")
             elif read:
@@ -146,7 +147,8 @@ class _Reader:
     def _response(self, info: Json, times: Json) -> LogStretch:
         began = seconds(times.get("start")) or 0.0
         if self._open is None or (self._ended and began > self._ended):
-            self._open = self.builder.respond(string(info.get("id")), _model(info))
+            model = string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
+            self._open = self.builder.respond(string(info.get("id")), model)
             self._unpaid, self._ended = self._open, 0.0
         return self._open
 
@@ -159,15 +161,6 @@ class _Reader:
             usage = {**tokens, **obj(tokens.get("cache")), "output": output}
             self._unpaid.use(usage, ("input", "read", "output", "write"))
         self._open, self._unpaid, self._ended = None, None, 0.0
-
-
-def _model(info: Json) -> str:
-    return string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
-
-
-def _typed(part: Json) -> Json:
-    """A part in the usual form, with the file's type in `media_type`."""
-    return {**part, "media_type": part.get("mime")}
 
 
 def _result(state: Json) -> LoggedResult:

@@ -17,7 +17,6 @@ _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensati
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are events of OpenHands, or a run with a history of them."""
     first = source.records[0][1]
     events = _events(first.get("history")) or [event for _, event in source.records]
     return any(
@@ -137,7 +136,6 @@ _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPr
 
 
 def _looks_since_1(source: Source) -> bool:
-    """Whether these are events of the OpenHands SDK."""
     return any(string(event.get("kind")) in _KINDS for _, event in source.records)
 
 

@@ -22,7 +22,6 @@ _TYPED = frozenset({"", "mid_turn_user_message"})
 
 
 def _looks(source: Source) -> bool:
-    """Whether these are records of a Qwen Code chat."""
     return any(
         "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.records
     )

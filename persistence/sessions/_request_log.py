@@ -191,7 +191,6 @@ class _Lineage:
     _ids: dict[str, RequestStep] = attrs.field(factory=dict[str, RequestStep], init=False)
 
     def add(self, exchange: Exchange) -> None:
-        """Add the next request of the log."""
         root = _root(exchange)
         before, length = self._before(exchange, root)
         step = RequestStep(exchange, root, before, exchange.talk[length:])

@@ -27,7 +27,7 @@ class Responded:
     """Thinking, text and tool calls, in order; never empty."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """The usage that the log reports; its fields `id` and `at` are placeholders. None: not reported."""
+    """The usage that the log reports, of the same `model`; its fields `id` and `at` are placeholders. None: not reported."""
 
 
 Item: TypeAlias = Arrived | Responded

@@ -76,8 +76,7 @@ class ConcurrencyContract:
                     except VersionConflictError:
                         continue
 
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(insist, range(8)))
+        at_once(*(partial(insist, worker) for worker in range(8)))
         names = [event.id for _, event in store.read(T)]
         assert sorted(names) == sorted(f"{w}.{n}" for w in range(8) for n in range(5))
         for worker in range(8):
@@ -90,8 +89,7 @@ class ConcurrencyContract:
                 name = TimelineId(f"talk {worker}")
                 assert store.append(name, [prompt(f"{worker}.{n}")], expected_version=n) == n + 1
 
-        with ThreadPoolExecutor(64) as pool:
-            list(pool.map(talk, range(64)))
+        at_once(*(partial(talk, worker) for worker in range(64)))
         for worker in range(64):
             ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
             assert ids == [f"{worker}.{n}" for n in range(10)]
@@ -180,9 +178,8 @@ class Interrupt:
 
     moment: int
     folders: tuple[str, ...]
-    _left: int = attrs.field(
-        default=attrs.Factory(lambda self: self.moment, takes_self=True), init=False
-    )
+    passed: int = attrs.field(default=0, init=False)
+    """How many such moments there were so far."""
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -190,19 +187,13 @@ class Interrupt:
         if code.co_name == "<genexpr>" or not code.co_filename.startswith(self.folders):
             return
         if event in ("call", "c_return"):
-            self._left -= 1
-            if not self._left:
+            self.passed += 1
+            if self.passed == self.moment:
                 raise KeyboardInterrupt
 
     @property
     def happened(self) -> bool:
-        """Whether it was raised."""
-        return self._left <= 0
-
-    @property
-    def passed(self) -> int:
-        """How many such moments there were so far."""
-        return self.moment - self._left
+        return self.passed >= self.moment
 
     @contextmanager
     def armed(self) -> Generator[None]:

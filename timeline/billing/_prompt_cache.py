@@ -51,10 +51,9 @@ class CacheStep:
     written: Mapping[int, int] = attrs.field(factory=dict[int, int])
     """Tokens written, by the seconds that they are kept."""
     uncached: int = 0
-    warm: bool = False
-    """Whether the prefix at the previous request's last mark was still in the cache."""
     bust: bool = False
-    """Whether that prefix was still cached but this request does not begin with it, so that it is lost."""
+    """Whether the prefix at the previous request's last mark was still cached, but this request does not begin with it,
+    so that it is lost."""
 
     @property
     def total(self) -> int:
@@ -123,9 +122,11 @@ class PromptCache:
 
     def send(self, ts: float, request: CacheRequest, conversation: str = "") -> CacheStep:
         """Send one request at `ts` (seconds). Conversations share the entries."""
-        last = self._last.get(conversation)
-        is_warm = last is not None and self._live(last[1], ts) is not None
-        bust = last is not None and is_warm and not _begins(request, last)
+        bust = False
+        if last := self._last.get(conversation):
+            index, prefix = last
+            is_warm = self._live(prefix, ts) is not None
+            bust = is_warm and request.chain[index : index + 1] != [prefix]
         hits = [self._hit(request, index, ts) for index, _ in request.marks]
         read = 0  # the longest entry that a mark finds; every one is renewed
         for hit in hits:
@@ -134,7 +135,7 @@ class PromptCache:
                 entry = self._entries[request.chain[hit]]
                 entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.ttl_min))
         self._write(request, ts, conversation)
-        return _step(request, read, warm=is_warm, bust=bust)
+        return _step(request, read, bust=bust)
 
     def remember(self, prefix: int, ttl: int, expires_at: float) -> None:
         """Restore an entry."""
@@ -218,13 +219,7 @@ def whole_prompt_ttl(request: Mapping[str, Any], model: Model) -> int:
     return 0 if mode == "explicit" else int(min(model.cache_ttls))
 
 
-def _begins(request: CacheRequest, last: tuple[int, int]) -> bool:
-    """Whether a request begins with the prefix at the previous request's last mark."""
-    index, prefix = last
-    return index < len(request.chain) and request.chain[index] == prefix
-
-
-def _step(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheStep:
+def _step(request: CacheRequest, read: int, *, bust: bool) -> CacheStep:
     ends: dict[int, int] = {}
     for index, ttl in request.marks:
         ends[ttl] = request.sums[index]
@@ -234,10 +229,7 @@ def _step(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheS
             written[ttl] = ends[ttl] - billed
             billed = ends[ttl]
     total = request.sums[-1] if request.sums else 0
-    return CacheStep(read=read, written=written, uncached=total - billed, warm=warm, bust=bust)
-
-
-SEEN_MAX = 1_000_000
+    return CacheStep(read=read, written=written, uncached=total - billed, bust=bust)
 
 
 @attrs.define
@@ -246,7 +238,7 @@ class Flattener:
 
     counter: TokenCounter
     provider: Provider
-    seen_max: int = SEEN_MAX
+    seen_max: int = 1_000_000
     """The most blocks cached by identity; beyond that, the cache is emptied."""
     _distinct: dict[Hashable, tuple[int, int]] = attrs.field(
         init=False, factory=dict[Hashable, tuple[int, int]]

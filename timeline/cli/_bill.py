@@ -339,7 +339,6 @@ class Sums:
 
     @classmethod
     def of(cls, billed: Sequence[Billed], folders: Sequence[Folder]) -> "Sums":
-        """The sums."""
         others = [each.id for folder in folders for each in folder.recordings if not each.is_helper]
         sessions = sorted(billed, key=lambda each: (-each.spent.bill.dollars, each.recording.path))
         calls = [(place, call) for place, each in enumerate(sessions) for call in each.spent.calls]
@@ -387,14 +386,11 @@ def short_ids(own: Sequence[str], others: Iterable[str] = ()) -> dict[int, str]:
 def _sum(bills: Sequence[RecordedBill], calls: Sequence[PaidCall]) -> RecordedBill:
     """The bill of all calls; what has no price is taken from the bills."""
     total = recorded_bill([call.cost.usage for call in calls], ())
-    unpriced = Counter[str]()
-    for each in bills:
-        unpriced.update(each.unpriced)
     return attrs.evolve(
         total,
         aside=sum(each.aside for each in bills),
         without_usage=sum(each.without_usage for each in bills),
-        unpriced=dict(unpriced),
+        unpriced=dict(sum((Counter(each.unpriced) for each in bills), Counter[str]())),
     )
 
 

@@ -102,8 +102,7 @@ def _lines(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     yield from _work(result)
     yield "blocks", f"{result.blocks:,}", _blocks(result)
     yield from _money(result)
-    yield from _recall(result)
-    yield from _handover(result)
+    yield from _shares(result)
     ms = result.ms_per_call
     yield "time", f"{ms.p50:.1f} ms", f"per call in this engine; {ms.max:.0f} ms at most"
     yield "log", f"{result.events:,}", f"events, {short(result.store_bytes)}B as a DuckDB file"
@@ -177,45 +176,27 @@ def _money(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _recall(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
-    """Lines on how much the requests still had of what the agent used next."""
-    recall = result.recall
-    if recall.far is not None:
-        lines = f"{two_digits(recall.far_context)} with the whole line around them"
-        wide = f"{two_digits(recall.far_wide)} with the lines above and below"
-        text = "of those that the agent used next were still in its request"
-        yield "older names", two_digits(recall.far), f"{text}; {lines}, {wide}"
-    if recall.quotes is not None:
-        yield (
-            "older lines",
-            two_digits(recall.quotes),
-            "of those that the agent repeated next were still in its request",
-        )
-    if result.rules is not None:
-        whole = result.handover.prompts
-        more = "" if whole is None else f"; {two_digits(whole)} of them whole"
-        yield (
-            "user's words",
-            two_digits(result.rules),
-            f"of the user's texts were in the request, word for word{more}",
-        )
-
-
-def _handover(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
-    """Lines on what the requests handed over."""
-    handover = result.handover
-    if handover.edits is not None:
-        yield (
-            "next edits",
-            two_digits(handover.edits),
-            "edits that could be written from the request, of those that the agent made next",
-        )
-    if handover.standing is not None:
-        yield (
-            "instructions",
-            two_digits(handover.standing),
-            "standing instructions kept: of their lines, those that were in the request",
-        )
+def _shares(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
+    """Lines on how much the requests still had of what the agent used next, and what they handed over."""
+    recall, handover = result.recall, result.handover
+    lines = f"{two_digits(recall.far_context)} with the whole line around them"
+    wide = f"{two_digits(recall.far_wide)} with the lines above and below"
+    names = "of those that the agent used next were still in its request"
+    words = "of the user's texts were in the request, word for word"
+    if handover.prompts is not None:
+        words += f"; {two_digits(handover.prompts)} of them whole"
+    edits = "edits that could be written from the request, of those that the agent made next"
+    standing = "standing instructions kept: of their lines, those that were in the request"
+    quotes = "of those that the agent repeated next were still in its request"
+    for name, share, text in (
+        ("older names", recall.far, f"{names}; {lines}, {wide}"),
+        ("older lines", recall.quotes, quotes),
+        ("user's words", result.rules, words),
+        ("next edits", handover.edits, edits),
+        ("instructions", handover.standing, standing),
+    ):
+        if share is not None:
+            yield name, two_digits(share), text
 
 
 def _promises(result: ReplayResult) -> tuple[str, str, str]:

@@ -266,7 +266,6 @@ def messages_of(rendered: Rendered) -> list[BaseMessage]:
 
 
 def _content(pieces: Sequence[ContentPiece]) -> Any:
-    """The content of a message."""
     return _alone([{**_block(piece.content), **piece.mark} for piece in pieces])
 
 

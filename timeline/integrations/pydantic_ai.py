@@ -267,7 +267,6 @@ def messages_of(rendered: Rendered) -> list[ModelMessage]:
 
 
 def _request_parts(pieces: Iterator[ContentPiece], names: Mapping[str, str]) -> Iterator[Any]:
-    """The parts of a request."""
     for role, group in groupby(pieces, lambda piece: piece.role):
         if role == "tool":
             results = (piece.content for piece in group)

@@ -117,26 +117,21 @@ def steps_of(
     place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
     versions = {e.block.id: e.version for e in before.entries}
     to_announce = list(_announced(rendered.decisions, versions))
-    step: Step | None = None
+    steps: list[Step] = []
     for event in rendered.decisions:
         view = commit(view, event)
         after = total_tokens(view, context)
         described = _step(event, versions)
-        if described is None and step is not None:  # such as a prune's notice to the model
-            step = attrs.evolve(step, tokens_after=after)
-        elif described is not None:
-            if step is not None:
-                yield step
+        if described is not None:
             if described.kind in _RUNGS or described.kind == "skipped":
-                for announced in to_announce:
-                    yield attrs.evolve(
-                        announced, tokens_before=tokens, tokens_after=tokens, **place
-                    )
+                now = {"tokens_before": tokens, "tokens_after": tokens, **place}
+                steps += [attrs.evolve(announced, **now) for announced in to_announce]
                 to_announce.clear()
-            step = attrs.evolve(described, tokens_before=tokens, tokens_after=after, **place)
+            steps.append(attrs.evolve(described, tokens_before=tokens, tokens_after=after, **place))
+        elif steps:  # such as a prune's notice to the model
+            steps[-1] = attrs.evolve(steps[-1], tokens_after=after)
         tokens = after
-    if step is not None:
-        yield step
+    yield from steps
     total = rendered.tokens
     last = attrs.evolve(_BLANK, tokens_before=tokens, tokens_after=total, **place)
     if came := rendered.rehydrated:

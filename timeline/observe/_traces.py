@@ -74,7 +74,6 @@ class SafeSpan:
     """Those of the span so far."""
 
     def set_attributes(self, attributes: Attributes) -> None:
-        """Add attributes."""
         self.attributes.update(attributes)
         _attempt(self._span, "set_attributes", attributes)
 
@@ -281,12 +280,10 @@ class Measures:
         )
 
     def lasted(self, seconds: float, attributes: Attributes) -> None:
-        """An operation with these attributes has ended."""
         about = {name: attributes[name] for name in _MEASURED if name in attributes}
         _attempt(self._duration, "record", seconds, about)
 
     def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
-        """Calls of a model have read and written tokens."""
         operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
         for kind, tokens in (("input", read), ("output", written)):
             more = {_OPERATION: operation, "gen_ai.token.type": kind}
@@ -295,7 +292,6 @@ class Measures:
             _attempt(self._cost, "add", cost, about)
 
     def compacted(self, freed: int, about: Attributes) -> None:
-        """A compaction has made the prompt shorter by so many tokens."""
         _attempt(self._compactions, "add", 1, about)
         _attempt(self._folded, "add", max(freed, 0), about)
 

@@ -7,18 +7,12 @@ same cost.
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 import attrs
 from attrs import asdict
 
 from timeline.replay._replay import ReplayResult
-
-MEASURES: Final = (
-    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
-    *("edits", "standing", "prompts"),
-)
-"""The fields of `Means` that measure what is kept: shares from 0 to 1."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +53,8 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
 def means_of(results: Sequence[ReplayResult]) -> Means:
     """The means of these results of one policy, whether they count or not."""
     rows = [{**asdict(r.recall), **asdict(r.handover), "rules": r.rules} for r in results]
-    shares: dict[str, Any] = {name: _mean(each[name] for each in rows) for name in MEASURES}
+    names = attrs.fields_dict(Means).keys() & rows[0].keys()
+    shares: dict[str, Any] = {name: _mean(each[name] for each in rows) for name in names}
     return Means(
         policy=results[0].policy,
         sessions=len(results),

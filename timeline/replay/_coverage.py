@@ -9,7 +9,7 @@ checks the other.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 import attrs
 
@@ -82,14 +82,12 @@ class Lives:
 
     @classmethod
     def of(cls, log: Iterable[Recorded]) -> Self:
-        """Those of a log."""
         lives = cls()
         for version, event in log:
             lives.add(version, event)
         return lives
 
     def add(self, version: int, event: Event) -> None:
-        """Record what an event changes."""
         match event:
             case BlockAppended():
                 self.blocks[version] = event.block
@@ -142,13 +140,10 @@ class Lives:
         """The blocks that the current compaction carries, by version."""
         return {item.version: item.block for _, fold in self.folds[-1:] for item in fold.carried}
 
-    def place(self, version: int) -> Literal["visible", "hidden", "folded", "carried"]:
-        """Where the block of this version is."""
-        match self._state.get(version, VISIBLE):
-            case "visible" | "folded" | "carried" as place:
-                return place
-            case _:
-                return "hidden"
+    def place(self, version: int) -> str:
+        """Where the block of this version is: `visible`, `hidden`, `folded` or `carried`."""
+        state = self._state.get(version, VISIBLE)
+        return state if state in {VISIBLE, FOLDED, CARRIED} else "hidden"
 
 
 # The check

@@ -130,11 +130,9 @@ class MemoryMeter:
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        """Start measuring this session."""
         return cls(RecallMeter(needs_of(session)), HandoverMeter(laid_of(session)))
 
     def measure(self, call: int, rendered: Rendered) -> None:
-        """Measure the request of this call."""
         text = self._texts.of(rendered)
         self.recalls.measure(call, text)
         self.handovers.measure(call, text)
@@ -168,7 +166,6 @@ class _Past:
     prompts: tuple[str, ...] = ()
 
     def add(self, block: Block) -> None:
-        """Add a block to the history."""
         if isinstance(block, AssistantThinking):
             return
         self.lines |= self.wanted.intersection(bare_lines(text_of(block)))
@@ -178,7 +175,6 @@ class _Past:
             self.standing[kind] = tuple(standing_lines(instruction))
 
     def needs(self, response: Iterable[Block]) -> Laid:
-        """What a call with this response needs."""
         shown = (tuple(line for line in old if line in self.lines) for old in edits_of(response))
         return Laid(
             edits=tuple(old for old in shown if old),

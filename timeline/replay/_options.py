@@ -5,7 +5,6 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 from attrs.validators import in_, instance_of, or_
-from msgspec.structs import replace
 
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
@@ -94,8 +93,7 @@ class ReplayOptions:
         for a window and a model that are not the session's own."""
         if self.model or self.provider or self.window is not None:
             return 0.0
-        used = ((call.at, call.usage, call.model) for call in session.calls)
-        return kept_in([(at, replace(usage, model=model)) for at, usage, model in used if usage])
+        return kept_in([(call.at, call.usage) for call in session.calls if call.usage])
 
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""

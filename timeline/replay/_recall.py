@@ -247,7 +247,6 @@ class _PastTexts:
     rules: list[str] = attrs.field(factory=list[str])
 
     def add(self, block: Block, call: int) -> None:
-        """Add a block to the history."""
         text = _text(block)
         for name in rare_names(text):
             self.places.setdefault(name, []).append(len(self.texts))

@@ -10,7 +10,7 @@ back, so nothing is left half-written.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,6 @@ from time import perf_counter
 from typing import Any, Final, Self, TypeAlias
 
 import attrs
-import msgspec
 
 from blocks import (
     Block,
@@ -35,7 +34,7 @@ from blocks import (
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
-from timeline import Options, Timeline
+from timeline import ModelSummarizer, Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import (
     CacheRequest,
@@ -375,22 +374,18 @@ class Replay:
             MisuseError: the window has no room for a conversation.
         """
         self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
-        for item in self.session.items:
-            if isinstance(item, Responded):
-                self._call(item.at)
-            self.replayed.append(item.at, item.blocks)
-            if isinstance(item, Responded):
-                if progress:
-                    progress(len(self.points), len(self.session.calls))
-                if len(self.points) % CHECK_EVERY_CALLS == 0:
-                    self.check()
+        for call, (at, rendered, ms) in enumerate(self.replayed.requests(self.session)):
+            if call and call % CHECK_EVERY_CALLS == 0:
+                self.check()
+            self._sent(at, rendered, ms)
+            if progress:
+                progress(call + 1, len(self.session.calls))
         self.check()
 
-    def _call(self, at: float) -> None:
-        """Render, price and dump the request of one model call."""
+    def _sent(self, at: float, rendered: Rendered, ms: float) -> None:
+        """Price and dump the request of one model call."""
         call = len(self.points)
         full_tokens, _ = self.full[call]
-        rendered, ms = self.replayed.render(at)
         summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
         request = self.bill.request(rendered)
@@ -466,14 +461,8 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
 
 def _compacts(session: Session, options: ReplayOptions) -> bool:
     """Whether a replay compacts anything; it goes no further than that."""
-    replayed = ReplayTimeline.begin(session, options, {})
-    for item in session.items:
-        if isinstance(item, Responded):
-            rendered, _ = replayed.render(item.at)
-            if not _COMPACTED.isdisjoint(map(_word, rendered.decisions)):
-                return True
-        replayed.append(item.at, item.blocks)
-    return False
+    requests = ReplayTimeline.begin(session, options, {}).requests(session)
+    return any(not _COMPACTED.isdisjoint(map(_word, sent.decisions)) for _, sent, _ in requests)
 
 
 def _marked(request: CacheRequest) -> CacheRequest:
@@ -489,7 +478,10 @@ def _writer(options: ReplayOptions) -> SilentSummarizer | RecordingSummarizer | 
         case "stand-in":
             return SilentSummarizer()
         case "anthropic":
-            return RecordingSummarizer.at(options.base_url)
+            from anthropic import Anthropic  # takes the key in the environment
+
+            client = Anthropic(base_url=options.base_url or None)
+            return RecordingSummarizer(ModelSummarizer(client=client))
         case writer:
             return RecordingSummarizer(writer)
 
@@ -554,6 +546,13 @@ class ReplayTimeline:
             clock=clock,
         )
 
+    def requests(self, session: Session) -> Iterator[tuple[float, Rendered, float]]:
+        """For each call of a session its time, and what `render` returns; what came next is appended after each."""
+        for item in session.items:
+            if isinstance(item, Responded):
+                yield item.at, *self.render(item.at)
+            self.append(item.at, item.blocks)
+
     def render(self, at: float) -> tuple[Rendered, float]:
         """Render the request at a time; returns it with the milliseconds that rendering took."""
         self.clock.now = at
@@ -562,7 +561,6 @@ class ReplayTimeline:
         return rendered, (perf_counter() - began) * 1_000
 
     def append(self, at: float, blocks: Sequence[Block]) -> None:
-        """Append the blocks that came next."""
         self.clock.now = at
         self.timeline.append(*blocks)
 
@@ -583,13 +581,10 @@ def sent_whole(
     model = options.model_for(session)
     flattener = Flattener(counter_for(options.counter, model), provider_of(model))
     bill = RunningBill(model=model, flattener=flattener, ttl_min=options.kept_for(session))
-    replayed, calls = whole_timeline(session, options), list[tuple[int, float]]()
-    for item in session.items:
-        if isinstance(item, Responded):
-            spent = bill.dollars
-            rendered, _ = replayed.render(item.at)
-            calls.append((bill.send(item.at, rendered).total, bill.dollars - spent))
-        replayed.append(item.at, item.blocks)
+    calls = list[tuple[int, float]]()
+    for at, rendered, _ in whole_timeline(session, options).requests(session):
+        spent = bill.dollars
+        calls.append((bill.send(at, rendered).total, bill.dollars - spent))
     return bill, calls
 
 
@@ -597,7 +592,6 @@ def sent_whole(
 
 
 def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
-    """The result of a finished replay."""
     session, replayed, bill, measures = replay.session, replay.replayed, replay.bill, replay.memory
     tokens, (events, blocks) = [each.tokens for each in replay.points], _hidden(replay)
     return ReplayResult(
@@ -658,11 +652,10 @@ def _hidden(replay: Replay) -> tuple[Counter[HideReason], Counter[HideReason]]:
 def _recorded_bill(replay: Replay) -> RecordedBill:
     """The recorded bill, and what the same calls would have cost here."""
     calls = replay.session.calls
-    usages = [c.usage and msgspec.structs.replace(c.usage, model=c.model) for c in calls]
-    bill = recorded_bill(usages, replay.session.aside)
+    bill = recorded_bill([call.usage for call in calls], replay.session.aside)
     sent = [
-        RecordedCall(point.at, usage, point.full_tokens, step)
-        for point, usage, step in zip(replay.points, usages, replay.steps, strict=True)
+        RecordedCall(point.at, call.usage, point.full_tokens, step)
+        for point, call, step in zip(replay.points, calls, replay.steps, strict=True)
     ]
     is_kept = replay.options.kept_for(replay.session) > 0
     return compared_bill(bill, sent, replay.bill.summary_dollars, is_kept=is_kept)

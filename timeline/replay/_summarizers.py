@@ -4,8 +4,6 @@
 live prompt: it sends the previous request followed by an instruction, and reads the part that is still cached.
 """
 
-from typing import Any
-
 import attrs
 import msgspec
 
@@ -82,14 +80,6 @@ class RecordingSummarizer(Counting):
     """Passes requests on to a model, and counts the calls made."""
 
     _inner: ModelSummarizer
-
-    @classmethod
-    def at(cls, base_url: str) -> "RecordingSummarizer":
-        """Create it with the client's own key; an empty `base_url` means the client's default address."""
-        from anthropic import Anthropic
-
-        address: dict[str, Any] = {"base_url": base_url} if base_url else {}
-        return cls(ModelSummarizer(client=Anthropic(**address)))
 
     @property
     def name(self) -> str:

@@ -5,9 +5,9 @@ whether the result is the same to the byte.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 import msgspec
@@ -130,8 +130,12 @@ class Collector:
         self._everything = Everything(model)
         self._whole = Whole(self.prompting.context(0.0))
 
+    def read(self, log: Iterable[Recorded]) -> Self:
+        for version, event in log:
+            self.add(version, event)
+        return self
+
     def add(self, version: int, event: Event) -> None:
-        """Add the next event."""
         if not self.version and version > 1:  # the beginning of the log was forgotten
             self._view = View(version=version - 1)
         match event:

@@ -51,9 +51,9 @@ class Showing:
 
     def facts(self, name: str, prompting: Prompting) -> dict[str, Any]:
         """The facts about a timeline that its page shows."""
-        facts: dict[str, Any] = {"name": name, "timeline": name}
+        guess = "; ".join(prompting.settings.notices)
         notes = [] if "window" in self.options else [NO_WINDOW]
-        return facts | {"guess": "; ".join(prompting.settings.notices), "notes": notes}
+        return {"name": name, "timeline": name, "guess": guess, "notes": notes}
 
     def prompting(self, name: str, store: EventStore, log: list[Recorded]) -> Prompting:
         """The settings, system prompt and tools for the requests of a log."""
@@ -105,9 +105,7 @@ class Look:
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
             return self._anew(store)
-        for version, event in new:
-            self._collector.add(version, event)
-        return self._collector
+        return self._collector.read(new)
 
     def _anew(self, store: EventStore) -> Collector:
         """Collect again from the beginning, so that blocks hidden since are left out."""
@@ -115,11 +113,9 @@ class Look:
         self.epoch += 1
         visible = log if self.showing.hidden else shareable(log)
         self._withheld = visible is not log
-        collector = Collector(self.showing.prompting(self.name, store, log))
-        for version, event in visible:
-            collector.add(version, event)
-        self._collector = collector
-        return collector
+        prompting = self.showing.prompting(self.name, store, log)
+        self._collector = Collector(prompting).read(visible)
+        return self._collector
 
 
 # The list of timelines: first prompt, model, tokens and cost of each

@@ -14,7 +14,6 @@ from importlib.resources import files
 from typing import Any, Final
 
 import attrs
-from msgspec import structs
 
 from blocks import Recorded
 from timeline.replay import Replayed
@@ -39,17 +38,11 @@ def reported_log(
 ) -> Reported:
     """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out."""
     visible = log if hidden else shareable(log)
-    return _reported(Collector(prompting), visible, {**facts, "withheld": visible is not log})
-
-
-def _reported(collector: Collector, log: Sequence[Recorded], facts: Mapping[str, Any]) -> Reported:
-    for version, event in log:
-        collector.add(version, event)
-    return Reported(facts=facts, collector=collector)
+    facts = {**facts, "withheld": visible is not log}
+    return Reported(facts=facts, collector=Collector(prompting).read(visible))
 
 
 def reported_replay(replayed: Replayed) -> Reported:
-    """Prepare a replay for a report."""
     result, ours = replayed.result, replayed.timeline
     bill = result.recorded_bill
     prompting = Prompting(
@@ -77,10 +70,9 @@ def reported_replay(replayed: Replayed) -> Reported:
         "notes": [*bill.lines(), *result.notices],
         "summaries": cost.summaries,
     }
-    calls = replayed.session.calls
-    usages = [call.usage and structs.replace(call.usage, model=call.model) for call in calls]
-    collector = Collector(prompting, full=list(replayed.full), recorded=usages)
-    return _reported(collector, replayed.log, facts)
+    recorded = [call.usage for call in replayed.session.calls]
+    collector = Collector(prompting, full=list(replayed.full), recorded=recorded)
+    return Reported(facts=facts, collector=collector.read(replayed.log))
 
 
 def report_html(title: str, reported: Sequence[Reported]) -> bytes:

@@ -7,6 +7,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 import attrs
@@ -67,7 +68,7 @@ class _Spent:
     """The cost of the calls for one summary so far."""
 
     model: Model
-    calls_max: int | None
+    calls_max: float
     calls: int = 0
     input: int = 0
     cached: int = 0
@@ -75,10 +76,6 @@ class _Spent:
     dollars: float = 0.0
     """Dollars at the model's list prices."""
     stop_reason: str = ""
-
-    def has_call_left(self) -> bool:
-        """Whether one more call may be made."""
-        return self.calls_max is None or self.calls < self.calls_max
 
     def add(self, answer: Answer, stop: str, response: object) -> None:
         usage, self.stop_reason = answer.usage, stop
@@ -167,7 +164,7 @@ class ModelSummarizer:
         """Yields the calls to be made, one after the other, and receives their answers."""
         context = request.context
         model = self._model(context)
-        spent = _Spent(model, request.calls_max)
+        spent = _Spent(model, inf if request.calls_max is None else request.calls_max)
         answer_tokens = self._answer_tokens(context)
         asking = Asking.of(request.view, request.range, context)
         model = attrs.evolve(model, tokens_window=self._window(request, model))
@@ -186,8 +183,8 @@ class ModelSummarizer:
         self, prompts: Sequence[Prompt], request: SummaryRequest, spent: _Spent
     ) -> Calls[Summary]:
         merged: StructuredSummary | None = None
-        left = None if spent.calls_max is None else spent.calls_max - spent.calls
-        if left is not None and len(prompts) > left:
+        left = spent.calls_max - spent.calls
+        if len(prompts) > left:
             raise SummaryFailedError(
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {left}"
             )
@@ -244,7 +241,7 @@ class ModelSummarizer:
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         tries = 0
-        while tries < TRIES_MAX and spent.has_call_left():
+        while tries < TRIES_MAX and spent.calls < spent.calls_max:
             tries, spent.calls = tries + 1, spent.calls + 1
             try:
                 arguments = api.arguments(prompt.request, model, limit, self.options)

@@ -65,8 +65,7 @@ class ExtractiveSummarizer:
 
 def is_free(summarizer: Summarizer) -> bool:
     """Whether a summariser calls no model: ours does not, and others may say so by an empty `name`."""
-    is_ours = isinstance(summarizer, ExtractiveSummarizer)
-    return is_ours or getattr(summarizer, "name", None) == ""
+    return isinstance(summarizer, ExtractiveSummarizer) or getattr(summarizer, "name", None) == ""
 
 
 def model_asked(summarizer: Summarizer, timelines: str) -> str:

@@ -17,7 +17,7 @@ import attrs
 from blocks import DataError, MisuseError, checked_calls, did_you_mean, in_words
 from blocks.formats import plain
 from render import Json, Model, Provider, TokenCounter, provider_of
-from timeline.tokens._parts import Untexted, flat_part_tokens, part_tokens
+from timeline.tokens._parts import Untexted, part_tokens
 
 # Counts o200k tokens exactly, offline, and each text once.
 #
@@ -266,7 +266,7 @@ class O200kCounter:
         return o200k_tokens(text)
 
     def part(self, part: Untexted) -> int:
-        return flat_part_tokens(part, self.count)
+        return part_tokens(part, None, self.count)
 
 
 _O200K = O200kCounter()
@@ -353,10 +353,6 @@ class RequestTokens:
         return self.system + self.tools + self.messages
 
 
-def _counter_of(counter: "RequestCounter") -> TokenCounter:
-    return counter_for("model", counter.model)
-
-
 @checked_calls
 @attrs.frozen
 class RequestCounter:
@@ -367,7 +363,8 @@ class RequestCounter:
 
     model: Model
     counter: TokenCounter = attrs.field(
-        default=attrs.Factory(_counter_of, takes_self=True), kw_only=True
+        default=attrs.Factory(lambda self: counter_for("model", self.model), takes_self=True),
+        kw_only=True,
     )
 
     @property

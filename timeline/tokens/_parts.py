@@ -164,36 +164,17 @@ def _budgeted(columns: float, rows: float, model: Model) -> int:
     return ceil(columns * scale - _ROUNDING) * ceil(rows * scale - _ROUNDING)
 
 
-def part_tokens(part: Untexted, model: Model, count: Callable[[str], int]) -> int:
-    """Tokens of a part under the rules of `model`; `count` counts text."""
+def part_tokens(part: Untexted, model: Model | None, count: Callable[[str], int]) -> int:
+    """Tokens of a part under the rules of `model`; None: images and pages at one flat rate. `count` counts text."""
     match part:
         case ImagePart():
-            return image_tokens(part.data, model)
-        case DocumentPart() if not _is_text(part):
-            page = PAGE_TEXT_TOKENS + min(PAGE_IMAGE_TOKENS_MAX, model.image_tokens_max)
-            return page * pdf_pages(part.data)
-        case _:
-            return _text_tokens(part, count)
-
-
-def flat_part_tokens(part: Untexted, count: Callable[[str], int]) -> int:
-    """Tokens of a part at one flat rate for images and pages, whatever the model."""
-    match part:
-        case ImagePart():
-            return FLAT_TOKENS
-        case DocumentPart() if not _is_text(part):
-            return FLAT_TOKENS * pdf_pages(part.data)
-        case _:
-            return _text_tokens(part, count)
-
-
-def _is_text(part: DocumentPart) -> bool:
-    return part.media_type.startswith("text/")
-
-
-def _text_tokens(part: Untexted, count: Callable[[str], int]) -> int:
-    match part:
-        case DocumentPart() | ImagePart():
+            return image_tokens(part.data, model) if model else FLAT_TOKENS
+        case DocumentPart() if part.media_type.startswith("text/"):
             return count(part.data)
-        case _:
+        case DocumentPart():
+            page = FLAT_TOKENS
+            if model:
+                page = PAGE_TEXT_TOKENS + min(PAGE_IMAGE_TOKENS_MAX, model.image_tokens_max)
+            return page * pdf_pages(part.data)
+        case ProviderPart():
             return count(json.dumps(part.value, ensure_ascii=False, default=str))
