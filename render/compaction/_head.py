@@ -62,7 +62,7 @@ from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _actions, _findings, _state
 from render.summary._calls import Run, runs_of
 from render.summary._findings import USER_TEXTS, rule_in
-from render.summary._identifiers import searched
+from render.summary._identifiers import identifiers, searched
 from render.summary._prose import FENCES, is_prose_line
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
@@ -577,13 +577,22 @@ def _with_working_set(
     digest = replace(digest, regions=())
     used = sum(count(text) for _, text in computed_sections(digest) if text)
     oldest, visible = oldest_of(at_hand, room.windows), _shown(fold)
-    rows = ranked(copies, visible, oldest)
+    rows = ranked(copies, visible, oldest, _wanted(digest, fold))
     regions = working_set(copies, rows, room.working_beside(used), count)
     left = min(room.report, room.most - count(working_text(regions))) - used
     if room.working:
         regions += working_set(copies, own_files(copies, visible, oldest), left, count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
+
+
+def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
+    """The names in the user's texts and in how things stand: what the work is about."""
+    carried = (item.block for item in fold.carried if not item.withheld)
+    texts = [text_of(block) for block in carried if isinstance(block, USER_TEXTS)]
+    texts += [text_of(entry.block) for entry in fold.tail if is_user_text(entry)]
+    parts = (part for text in (*texts, _state.text(digest.progress)) for part in searched(text))
+    return frozenset(name for part in parts for name in identifiers(part))
 
 
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:

@@ -363,19 +363,22 @@ def working_text(regions: Iterable[Region]) -> str:
     return "\n".join(parts)
 
 
-# What the next edits need: what was read or changed last, first. In recorded sessions (sixty of several clients) nothing else
-# tells more than the age: not that a file, or a name in it, stands in the user's words, the plan or the newest messages, nor
-# that the file was changed before or how often.
+# What the next edits need: what was read or changed last, first; and of what was read at once, the places that the user or
+# the plan names. In recorded sessions (thirty of several clients) nothing else tells more than the age: not that a file is
+# named in the newest messages, nor that it was changed before or how often.
 
 
 WINDOWS: Final = 2
 """A region that was not seen for so many windows is left out."""
 SURROUNDINGS: Final = 20
-"""Lines before and after a change that count as seen with it: about half a screen."""
+"""Lines before and after a change, or a name, that count as seen with it: about half a screen."""
 OVERVIEW: Final = 60
 """A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
+_NAME: Final = re.compile(r"\w{6,}")
+WANTED_LINES: Final = 4
+"""A name in the user's words or the plan leads to a place in a file if no more lines of the file have it. It counts as newer."""
 OLDER: Final = 2
-"""How many times as old."""
+"""How many times as old; for what counts as newer the divisor."""
 PATCHES: Final = (".patch", ".diff")
 """Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
@@ -404,22 +407,29 @@ def _is_shown(row: FileRow, visible: VisibleLines) -> bool:
     return all(each is None or row.text in each for each in lines)
 
 
-def ranked(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
+def ranked(
+    copies: Mapping[str, Copy],
+    visible: VisibleLines,
+    oldest: int,
+    wanted: frozenset[str] = frozenset(),
+) -> list[Candidate]:
     """The rows that a next edit most likely touches, most useful first: not those that the request shows anyway
-    (`visible`), nor those not seen since version `oldest`."""
+    (`visible`), nor those not seen since version `oldest`. `wanted` are names that the work is about."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
     by_age = list[tuple[int, Candidate]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
+        hits = _hits(wanted, copy)
         for number, stretch in enumerate(copy.stretches):
             changed = _around([row.edited for row in stretch.rows])
+            near = _around(hits[number])
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
                 is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
-                age *= OLDER if is_overview else 1
+                age = age // OLDER if near[index] else age * OLDER if is_overview else age
                 by_age.append((min(age, now - edited), Candidate(name, number, index, row)))
     return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
 
@@ -453,6 +463,14 @@ def _around(marks: Sequence[int]) -> list[int]:
     """For each row, the greatest mark within its surroundings."""
     ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(marks))
     return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
+
+
+def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
+    """For each row of each stretch, whether it has a wanted name that leads to few places of the file."""
+    matches = [[wanted.intersection(_NAME.findall(r.text)) for r in s.rows] for s in copy.stretches]
+    lines = Counter(name for rows in matches for names in rows for name in names)
+    few = {name for name, number in lines.items() if number <= WANTED_LINES}
+    return [[not few.isdisjoint(names) for names in rows] for rows in matches]
 
 
 def _regions(copies: Mapping[str, Copy], rows: Sequence[Candidate]) -> Iterator[Region]:

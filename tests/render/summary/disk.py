@@ -166,6 +166,7 @@ def regions_of(
     count: Callable[[str], int] = len,
     visible: VisibleLines | None = None,
     oldest: int = 0,
+    wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
     """The working set of these files."""
-    return working_set(copies, ranked(copies, visible or {}, oldest), tokens, count)
+    return working_set(copies, ranked(copies, visible or {}, oldest, wanted), tokens, count)

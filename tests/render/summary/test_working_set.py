@@ -25,9 +25,10 @@ def page(
     log: list[Entry],
     visible: VisibleLines | None = None,
     tokens: int = 9999,
+    wanted: frozenset[str] = frozenset(),
 ) -> tuple[Region, ...]:
     copies = followed((), runs_of(log).values(), 0)
-    return regions_of(copies, tokens, lambda text: len(text) // 4, visible)
+    return regions_of(copies, tokens, lambda text: len(text) // 4, visible, wanted=wanted)
 
 
 def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
@@ -116,6 +117,16 @@ def test_an_overview_counts_as_older_than_what_is_worked_on() -> None:
     ]
     assert {region.file for region in page(log, tokens=300)} == {FILE, "c.py"}
     assert {region.file for region in page(log)} == {FILE, "log.json", "c.py"}
+
+
+def test_of_what_was_read_at_once_the_places_that_the_work_is_about_come_first() -> None:
+    log = [*read(1, 1, 300), *read(3, 1, 300, "b.py"), *read(5, 1, 2, "c.py")]
+    name, everywhere = "compute_the_value_0200", "with_option"
+    text = working_text(page(log, tokens=1_900, wanted=frozenset({name, everywhere})))
+    for file in (FILE, "b.py"):
+        (shown,) = (part for part in text.split("### ") if part.startswith(file))
+        assert all(f"{n}→{code(n)[0]}" in shown for n in range(180, 221)), "with its surroundings"
+    assert page(log, tokens=600, wanted=frozenset({everywhere})) == page(log, tokens=600)
 
 
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
