@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from blocks import FoldlineError
 from blocks.formats import Format, Stream, obj, stream_of, string
 from render import Json, overflow_of
 from timeline._serving import foreign_in
@@ -61,7 +62,6 @@ class Served:
     upstream: Upstream
     meter: BillMeter
     token: str | None
-    fails_closed: bool = False
 
     def app(self, *more: BaseRoute) -> Starlette:
         """The application; `more` are further routes, matched before all others."""
@@ -139,7 +139,7 @@ class Served:
             return self._failed(_error(400, "invalid_request_error", f"foldline: {error}"))
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on unchanged: %s: %s", type(error).__name__, error)
-            if self.fails_closed:
+            if self.rewriter.fails_closed:
                 message = f"foldline could not render this request: {error}"
                 return self._failed(_error(500, "api_error", message))
         if call is None:
@@ -184,12 +184,9 @@ class Served:
 
     async def _is_stored(self, call: AgentCall, response: httpx2.Response) -> bool:
         """Whether the request is in the store now. It is not if the provider did not let it in."""
-        try:
-            is_read = response.status_code not in _UNHEARD
-            if is_read and await asyncio.to_thread(self.rewriter.admit, call):
-                return True
-        except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
-            log.warning("a request was not kept: %s: %s", type(error).__name__, error)
+        is_read = response.status_code not in _UNHEARD
+        if is_read and await asyncio.to_thread(self.rewriter.admit, call):
+            return True
         self.rewriter.turn_away(call)
         return False
 
@@ -223,7 +220,10 @@ class Served:
         overflow = overflow_of(response.status_code, kind, message)
         smaller: AgentCall | None = None
         if overflow is not None:
-            smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
+            try:
+                smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
+            except Exception as error:  # noqa: BLE001 -- on any error the client's own is sent
+                log.warning("sent unchanged: %s: %s", type(error).__name__, error)
         else:
             status = response.status_code
             log.warning("the provider refused a rendered request (%d): %s", status, message)
@@ -233,14 +233,19 @@ class Served:
 
     def _note(self, call: AgentCall, answer: "AnswerReader", account: str) -> None:
         """Record the usage and cost of an answer."""
+        is_billed = False
         try:
             response = answer.response() or {}
             if response and call.timeline is call.conversation.timeline:
                 call.conversation.answered = call.rendered
-            self.rewriter.learn(call, self.meter.answered(call, response, account))
-        except Exception:  # the client already has the answer
-            self.meter.count("unreported")
-            log.warning("the cost of a call could not be recorded", exc_info=True)
+            usage = self.meter.answered(call, response, account)
+            is_billed = True
+            self.rewriter.learn(call, usage)
+        except Exception as error:  # the client already has the answer
+            if not is_billed:
+                self.meter.count("unreported")
+            cause = None if isinstance(error, FoldlineError) else error
+            log.warning("the cost of a call could not be recorded: %s", error, exc_info=cause)
         finally:
             call.conversation.is_noted.set()
 
