@@ -25,9 +25,10 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import Bill, CacheEntry, EventId, TimelineId, UsageRecorded
-from blocks.formats import obj, string, tier_of
+from blocks.formats import Format, obj, string, tier_of
 from persistence import EventStore
 from render import Json, Model, provider_of
+from timeline import model_named
 from timeline.billing import (
     CacheRequest,
     CacheStep,
@@ -505,12 +506,23 @@ def _read_elsewhere(sent: _Simulation, unsent: _Simulation, read: int) -> int:
     return other.total - round((other.total - other.read) * missed)
 
 
-def _paid(call: AgentCall, usage: UsageRecorded, response: Json) -> float | None:
-    """The cost of a call by its usage; None: the usage or the price is not known."""
-    model = call.model
+def _paid(model: Model, usage: UsageRecorded, response: Json, seconds: int = 0) -> float | None:
+    """The cost of a call by its usage; None: the usage or the price is not known. `seconds`: see `ClientRequest`."""
     if not usage.input or not model.known or tier_of(obj(response.get("usage")), response):
         return None
-    return usage_price(usage, model, response, call.request.seconds or min(model.cache_ttls))
+    return usage_price(usage, model, response, seconds or min(model.cache_ttls))
+
+
+def _usage(model: Model, response: Json, at: float) -> UsageRecorded:
+    """What an answer reports; nothing if it reports none."""
+    usage = provider_of(model).usage(response) if response else None
+    usage = usage or UsageRecorded(id=EventId(""), at=at)
+    return replace(usage, model=usage.model or model.name)
+
+
+def _is_cut(response: Json) -> bool:
+    """Whether an answer broke off: only a stream begins with a part of its usage."""
+    return response.get("stop_reason", "") is None
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -545,11 +557,26 @@ class BillMeter:
         with self._lock:
             self._sum = attrs.evolve(self._sum, **{kind: getattr(self._sum, kind) + 1})
 
+    def forwarded(self, provider: Format, response: Json) -> None:
+        """Bill an answered call that was forwarded as it came and has no timeline."""
+        name = string(response.get("model"))
+        model = attrs.evolve(model_named(name), provider=provider)
+        usage = _usage(model, response if name else {}, 0.0)
+        paid = _paid(model, usage, response)
+        uncached = price(CacheStep(uncached=usage.input), model, usage.output) if paid else 0.0
+        bill = Bill(
+            paid=paid,
+            full=paid or 0.0,
+            uncached=uncached,
+            full_tokens=usage.input,
+            cut=_is_cut(response),
+        )
+        with self._lock:
+            self._sum += Savings.of(replace(usage, bill=bill))
+
     def answered(self, call: AgentCall, response: Json, account: str) -> UsageRecorded:
         """Bill an answered call; return its usage with the bill. `account`: see `account_of`."""
-        usage = call.rendered.provider.usage(response) if response else None
-        usage = usage or UsageRecorded(id=EventId(""), at=call.at)
-        usage = replace(usage, model=usage.model or call.model.name)
+        usage = _usage(call.model, response, call.at)
         with call.conversation.lock:
             books = self._books(call, usage)
             requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
@@ -561,13 +588,12 @@ class BillMeter:
                 cache=caches.label,
                 rewritten=call.is_rewritten,
                 compactions=call.compactions,
-                # Only a stream begins with a part of its usage.
-                cut=response.get("stop_reason", "") is None,
+                cut=_is_cut(response),
                 bust=ours.step.bust and not full.step.bust and not call.compactions,
                 sent_at=call.at,
                 entries=full.entries,
                 sent_entries=None if requests.ours is requests.full else ours.entries,
-                paid=_paid(call, usage, response),
+                paid=_paid(call.model, usage, response, call.request.seconds),
             )
             if bill.paid is not None:
                 bill = self._priced(bill, full, ours, usage, call.model)

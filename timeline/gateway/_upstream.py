@@ -163,9 +163,13 @@ class Upstream:
             },
         )
 
+    def serves(self, path: str, headers: Mapping[str, str]) -> bool:
+        """Whether a request has a server: that of its vendor, or the one for all."""
+        return maker_of(path, headers) in self.urls or len({*self.urls.values()}) == 1
+
     def url(self, path: str, query: str, headers: Mapping[str, str]) -> str:
         """The provider's URL for a request."""
-        base = self.urls[maker_of(path, headers)]
+        base = self.urls.get(maker_of(path, headers)) or next(iter(self.urls.values()))
         return f"{joined(base, path)}{'?' * bool(query)}{query}"
 
     async def send(
