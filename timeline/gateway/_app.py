@@ -5,7 +5,6 @@ import hmac
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import attrs
@@ -133,11 +132,16 @@ class Served:
             return self._failed(Relayed(response))
         answer = AnswerReader.of(api.provider, response)
 
-        def noted() -> None:
-            self.meter.forwarded(api.provider, answer.response() or {})
+        loop = asyncio.get_running_loop()
 
-        over = partial(asyncio.get_running_loop().run_in_executor, None, noted)
+        def over() -> None:
+            loop.run_in_executor(None, self._note_unread, api, answer)
+
         return Relayed(response, answer.add, over)
+
+    def _note_unread(self, api: Api, answer: "AnswerReader") -> None:
+        """Count the cost of an answer by its usage."""
+        self.meter.forwarded(api.provider, answer.response() or {})
 
     async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
         call: AgentCall | None = None

@@ -385,9 +385,14 @@ def test_a_request_goes_to_the_configured_provider_whatever_it_names() -> None:
 
 
 def test_an_upstream_that_is_no_url_is_one_clear_error() -> None:
-    for wrong in ("api.anthropic.com", {"anthropic": "ftp://x"}, {"antropic": "http://x"}):
+    for wrong in (
+        *("api.anthropic.com", "http://", "https://:80", "http://x?y=1", "http://x/v1/messages"),
+        *({"anthropic": "ftp://x"}, {"antropic": "http://x"}),
+    ):
         with pytest.raises(Exception, match="upstream"):
             Gateway(store=MemoryStore(), upstream=wrong).app()
+    for right in ("http://x", "HTTPS://me:secret@x:8080/llm/v1/", "http://[::1]:1/v4"):
+        Gateway(store=MemoryStore(), upstream=right).app()
 
 
 def test_a_client_that_hangs_up_before_the_answer_ends_the_request_to_the_provider() -> None:
