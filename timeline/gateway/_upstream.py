@@ -4,6 +4,7 @@ It reaches the provider as the client would without a gateway: through the same 
 whether or not the client takes its base URL to contain the version of the API.
 """
 
+import asyncio
 import logging
 import os
 import re
@@ -255,6 +256,7 @@ async def _chunks(
         async for chunk in response.aiter_raw():
             seen(chunk)
             yield chunk
+            await asyncio.sleep(0)  # a client that has hung up is noticed only in between
     finally:  # also if the client hangs up before the provider ends
         over()
         await response.aclose()
