@@ -387,6 +387,34 @@ def test_what_no_request_could_have_had_is_told() -> None:
     assert "saved at most $" in savings.headline()
 
 
+def test_two_gateways_that_take_turns_in_a_conversation_report_what_one_would() -> None:
+    """As behind a balancer. What the other has sent meanwhile, and folded, is in the cache, too."""
+
+    def told(count: int) -> Savings:
+        store, clock = MemoryStore(), Clock()
+        with ExitStack() as stack:
+            up = stack.enter_context(provider(working(24)))
+            each = [
+                stack.enter_context(
+                    gateway(store=store, upstream=up.url, window=WINDOW, clock=clock)
+                )
+                for _ in range(count)
+            ]
+            agent = Agent("")
+            agent.say("Fix the build.")
+            for number in range(24):
+                clock.now += 1
+                agent.url = each[number % count].url
+                agent.work(prompt="", rounds_max=1)
+                until(lambda n=number + 1: accounts(store, conversation_of)[0].calls == n)
+        return accounts(store, conversation_of)[0]
+
+    one, two = told(1), told(2)
+    assert one.compactions > 1
+    assert (two.busts, two.rewritten, two.tokens) == (one.busts, one.rewritten, one.tokens)
+    assert two.saved == pytest.approx(one.saved, rel=0.01)
+
+
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:
     answer = {"id": "m1", "content": [], "usage": {"input_tokens": 900, "output_tokens": 1}}
     dear = {**answer, "service_tier": "priority"}
