@@ -13,10 +13,7 @@ from timeline.engine._settings import NoRoomError as NoRoomError
 from timeline.engine._settings import TimelineSettings as TimelineSettings
 
 if TYPE_CHECKING:
-    from timeline.engine._sync import ELSEWHERE as ELSEWHERE
     from timeline.engine._sync import History as History
     from timeline.engine._sync import HistoryReader as HistoryReader
 
-__getattr__, __dir__ = _later(
-    globals(), {"timeline.engine._sync": "ELSEWHERE History HistoryReader"}
-)
+__getattr__, __dir__ = _later(globals(), {"timeline.engine._sync": "History HistoryReader"})

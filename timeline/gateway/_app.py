@@ -132,16 +132,10 @@ class Served:
             return self._failed(Relayed(response))
         answer = AnswerReader.of(api.provider, response)
 
-        loop = asyncio.get_running_loop()
-
         def over() -> None:
-            loop.run_in_executor(None, self._note_unread, api, answer)
+            self.meter.forwarded(api.provider, answer.response() or {})
 
         return Relayed(response, answer.add, over)
-
-    def _note_unread(self, api: Api, answer: "AnswerReader") -> None:
-        """Count the cost of an answer by its usage."""
-        self.meter.forwarded(api.provider, answer.response() or {})
 
     async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
         call: AgentCall | None = None
@@ -198,9 +192,12 @@ class Served:
 
     async def _is_stored(self, call: AgentCall, response: httpx2.Response) -> bool:
         """Whether the request is in the store now. It is not if the provider did not let it in."""
-        is_read = response.status_code not in _UNHEARD
-        if is_read and await asyncio.to_thread(self.rewriter.admit, call):
-            return True
+        try:
+            is_read = response.status_code not in _UNHEARD
+            if is_read and await asyncio.to_thread(self.rewriter.admit, call):
+                return True
+        except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
+            self.rewriter.lose(call, error)
         self.rewriter.turn_away(call)
         return False
 

@@ -523,11 +523,6 @@ def _usage(model: Model, response: Json, at: float) -> UsageRecorded:
     return replace(usage, model=usage.model or model.name)
 
 
-def _is_cut(response: Json) -> bool:
-    """Whether an answer broke off: only a stream begins with a part of its usage."""
-    return response.get("stop_reason", "") is None
-
-
 @attrs.define(kw_only=True, eq=False)
 class BillMeter:
     """Bills calls, and adds the bills up."""
@@ -570,13 +565,13 @@ class BillMeter:
         model = attrs.evolve(model_named(name), provider=provider)
         usage = _usage(model, response if name else {}, 0.0)
         paid = _paid(model, usage, response)
-        uncached = price(CacheStep(uncached=usage.input), model, usage.output) if paid else 0.0
+        step = CacheStep(uncached=usage.input)
         bill = Bill(
             paid=paid,
             full=paid or 0.0,
-            uncached=uncached,
+            uncached=price(step, model, usage.output) if paid else 0.0,
             full_tokens=usage.input,
-            cut=_is_cut(response),
+            cut=response.get("stop_reason", "") is None,  # as in `answered`
         )
         with self._lock:
             self._sum += Savings.of(replace(usage, bill=bill))
@@ -595,7 +590,8 @@ class BillMeter:
                 cache=caches.label,
                 rewritten=call.is_rewritten,
                 compactions=call.compactions,
-                cut=_is_cut(response),
+                # Only a stream begins with a part of its usage.
+                cut=response.get("stop_reason", "") is None,
                 bust=ours.step.bust and not full.step.bust and not call.compactions,
                 sent_at=call.at,
                 entries=full.entries,

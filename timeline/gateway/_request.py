@@ -63,9 +63,8 @@ _GOOGLES: Final = re.compile(r"/models/[^/]+:\w+$")
 
 def api_at(path: str, headers: Mapping[str, str]) -> Api | None:
     """The API whose requests go to this path; None: there is none."""
-    found = next((api for api in APIS if path.endswith(api.path)), None)
-    is_other = found and found.path == "/messages" and maker_of(path, headers) != "anthropic"
-    return None if is_other else found
+    apis = APIS if maker_of(path, headers) == "anthropic" else APIS[1:]  # only the first is its own
+    return next((api for api in apis if path.endswith(api.path)), None)
 
 
 def counting_at(path: str) -> Api | None:
@@ -162,10 +161,10 @@ def _is_held(item: bytes) -> bool:
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
-def _listed(said: msgspec.Raw, api: Api) -> bytes:
+def _listed(field: bytes, api: Api) -> bytes:
     """The list of a conversation; a text of the user's, which OpenAI's Responses API takes for one, as such a list."""
-    is_text = api.provider == "openai.responses" and bytes(said).lstrip()[:1] == b'"'
-    return b'[{"role":"user","content":%b}]' % bytes(said) if is_text else bytes(said)
+    is_text = api.provider == "openai.responses" and field[:1] == b'"'
+    return b'[{"role":"user","content":%b}]' % field if is_text else field
 
 
 def _leads(api: Api, items: Sequence[bytes]) -> int:
@@ -200,7 +199,7 @@ class Body:
         """
         try:
             raw_fields = _RAW_FIELDS.decode(raw)
-            messages = [*map(bytes, _RAW_LIST.decode(_listed(raw_fields[api.items], api)))]
+            messages = [*map(bytes, _RAW_LIST.decode(_listed(bytes(raw_fields[api.items]), api)))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"its body is not JSON with a list {api.items!r}") from error
         fields = {

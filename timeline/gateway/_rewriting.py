@@ -25,7 +25,7 @@ from blocks import (
 )
 from render import Group, Json, Model, Overflow, Rendered, View
 from timeline import Timeline, model_named
-from timeline.engine import ELSEWHERE, History
+from timeline.engine import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage, Opening
 from timeline.gateway._request import Api, Body, Speaker, with_control
@@ -37,6 +37,8 @@ LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
 LONG_WINDOW: Final = 1_000_000
 _SECONDS: Final = {"1h": 3_600.0}
+_NONE: Final = "?"
+"""The hash of no request."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -81,7 +83,7 @@ class AgentCall:
     def as_given(self) -> "AgentCall":
         """The same call, sent as the client wrote it: its answer and its usage are not of what was rendered."""
         raw, account = self.request.body.raw, attrs.evolve(self.rendered.account, estimated=0)
-        rendered = attrs.evolve(self.rendered, account=account, sent=ELSEWHERE)
+        rendered = attrs.evolve(self.rendered, account=account, sent=_NONE)
         return attrs.evolve(self, body=raw, ours=raw, rendered=rendered)
 
     @property
@@ -141,20 +143,21 @@ class Rewriter:
     def admit(self, call: AgentCall) -> bool:
         """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.
 
-        If the store fails, nothing of this conversation is folded until it takes a later request: what would be folded
-        could not be read back.
+        Raises:
+            FoldlineError: the store cannot take it; `lose` is due.
         """
-        name, unkept = call.conversation.name, self.lineage.unkept
-        try:
-            is_kept = self.lineage.store.admit(call.visit)
-        except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
-            level = logging.INFO if name in unkept else logging.WARNING  # one line for each fault
-            log.log(level, "a request was not kept: %s: %s", type(error).__name__, error)
-            if not isinstance(error, VersionConflictError):
-                unkept.add(name)
-            return False
-        unkept.discard(name)
+        is_kept = self.lineage.store.admit(call.visit)
+        self.lineage.unkept.discard(call.conversation.name)
         return is_kept
+
+    def lose(self, call: AgentCall, error: Exception) -> None:
+        """Say that the store cannot take a request, once for each fault. Until it takes a later one of the conversation,
+        nothing of that is folded, because it could not be read back."""
+        name, unkept = call.conversation.name, self.lineage.unkept
+        level = logging.INFO if name in unkept else logging.WARNING
+        log.log(level, "a request was not kept: %s: %s", type(error).__name__, error)
+        if not isinstance(error, VersionConflictError):  # which is of this request alone
+            unkept.add(name)
 
     def turn_away(self, call: AgentCall) -> None:
         """Drop what a request has recorded."""
@@ -233,10 +236,10 @@ class Rewriter:
 
     def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> AgentCall:
         timeline, raw = request.conversation.timeline, request.body.raw
-        is_refused = not all(each.may_be_new for each in rendered.violations)
-        is_changed = not is_whole(timeline.view) and not is_refused
-        ours = rewritten(request, rendered) if is_changed else raw
-        return AgentCall(
+        is_same = is_whole(timeline.view)
+        is_refused = not is_same and not all(each.may_be_new for each in rendered.violations)
+        ours = raw if is_same or is_refused else rewritten(request, rendered)
+        call = AgentCall(
             request=request,
             timeline=timeline,
             rendered=rendered,
@@ -245,6 +248,7 @@ class Rewriter:
             ours=ours,
             at=self.clock(),
         )
+        return call.as_given if is_refused else call
 
 
 def _shown(request: ClientRequest, timeline: Timeline) -> Rendered:
