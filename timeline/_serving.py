@@ -1,6 +1,7 @@
 """An ASGI application on a port of this machine: in a thread, or in the foreground; and which requests to it may come
 from a web page elsewhere."""
 
+import errno
 import gc
 import re
 import socket
@@ -8,12 +9,13 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import attrs
 
-from blocks import FoldlineError, lacking
+from blocks import FoldlineError, MisuseError, lacking
 
 if TYPE_CHECKING:
     import uvicorn
@@ -32,17 +34,32 @@ _FULL_COLLECTION_AFTER: Final = 100
 
 def _listening(host: str, port: int) -> socket.socket:
     """A listening socket with the protocol TCP named, otherwise asyncio leaves Nagle's algorithm on, which costs 40 ms
-    per answer."""
+    per answer.
+
+    Raises:
+        MisuseError: it cannot listen there.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
-    except OSError:
+    except (OSError, OverflowError) as error:
         listener.close()
-        raise
+        reason = _REASONS.get(getattr(error, "errno", None), str(error))
+        raise MisuseError(f"cannot listen on port {port} of {host!r}: {reason}") from error
     return listener
+
+
+_REASONS: Final[Mapping[object, str]] = {
+    None: "a port is a number from 0 to 65535; 0 is any free one",
+    errno.EACCES: "this user may not; choose a port from 1024 on",
+    errno.EADDRINUSE: "another program listens there; end it, or choose another port (0: any free one)",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose one that it has",
+    socket.EAI_NONAME: "there is no such host; choose an address of this machine",
+}
+"""By the number of the error; one of the port itself has none."""
 
 
 def take_turns() -> None:
@@ -129,8 +146,7 @@ class AppServer(ABC):
         """Serve in a thread; return when it accepts requests.
 
         Raises:
-            MisuseError: its extra is not installed.
-            OSError: the port is taken.
+            MisuseError: its extra is not installed, or the port is taken or not there.
         """
         server = self._open()
         run = {"sockets": [self._socket]}
@@ -153,8 +169,7 @@ class AppServer(ABC):
         """Bind the port, so that `url` is known.  Idempotent.
 
         Raises:
-            MisuseError: its extra is not installed.
-            OSError: the port is taken.
+            MisuseError: its extra is not installed, or the port is taken or not there.
         """
         if self._server is None:
             self._server = self._made()

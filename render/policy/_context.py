@@ -367,7 +367,12 @@ class NewEncoder(Protocol):
     """See `Provider.encoder`."""
 
     def __call__(
-        self, counter: TokenCounter, model: Model, *, keep_thinking: bool
+        self,
+        counter: TokenCounter,
+        model: Model,
+        *,
+        keep_thinking: bool,
+        tools: Sequence[Json],
     ) -> Encoder[Piece]: ...
 
 
@@ -400,7 +405,7 @@ class Provider:
     from a general rule and its input price."""
 
     encoder: NewEncoder
-    """An encoder, which turns groups of blocks into pieces of a request."""
+    """An encoder, which turns groups of blocks into pieces of a request with these tools."""
     refusal: Callable[[Part, Where], str]
     """The reason why the provider would refuse a part; empty: it would accept it."""
     violations: Violations
@@ -664,7 +669,8 @@ class Context:
     @cached_property
     def encoder(self) -> Encoder[Piece]:
         """Turns groups of blocks into pieces of this context's requests."""
-        return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)
+        thinking, tools = self.keep_thinking, self.fixed.tools
+        return self.provider.encoder(self.counter, self.model, keep_thinking=thinking, tools=tools)
 
     @cached_property
     def prefix(self) -> Prefix:

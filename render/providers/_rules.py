@@ -33,6 +33,8 @@ class Findings:
     """Cache marks: their places and times to live."""
     size: int = 0
     """Characters of text and attachments; never more than the bytes that are sent."""
+    references: list[tuple[str, str]] = attrs.Factory(list[tuple[str, str]])
+    """References to tools: their places and names."""
 
     def object_at(
         self, value: object, place: str, rule: Enum, word: str = "an object"

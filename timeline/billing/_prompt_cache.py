@@ -143,6 +143,10 @@ class PromptCache:
         if entry is None or entry.expires_at < expires_at:
             self._entries[prefix] = _CachedPrefix(expires_at, max(ttl, entry.ttl if entry else 0))
 
+    def lose_track(self, conversation: str) -> None:
+        """Another than the one known here was its previous request, so the next one loses nothing of that."""
+        self._last.pop(conversation, None)
+
     def request(self, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
         blocks = list(blocks)

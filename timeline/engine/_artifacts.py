@@ -32,6 +32,7 @@ from blocks import (
     CallId,
     Determinism,
     Event,
+    FoldlineError,
     LogWindow,
     MisuseError,
     Recorded,
@@ -170,8 +171,10 @@ class ArtifactService:
             about = self.description(proposal.path, first_line, sensitivity=proposal.sensitivity)
             store = self.store
             return store.put(text.encode(errors="surrogatepass"), about) if store else None
-        except Exception:
-            log.exception("an artifact could not be stored; its content stays in the prompt")
+        except Exception as error:
+            cause = None if isinstance(error, FoldlineError) else error
+            message = "an artifact could not be stored (%s); its content stays in the prompt"
+            log.warning(message, error, exc_info=cause)
             return None
 
     # Restoring content to the prompt.

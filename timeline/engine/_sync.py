@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
@@ -49,6 +49,7 @@ from blocks import (
     ToolResult,
     TurnHeader,
     TurnId,
+    UsageRecorded,
     UserAttachment,
     UserFollowup,
     UserPrompt,
@@ -150,9 +151,10 @@ def agreeing(
         if on_divergence == "raise" or is_new:
             number = history.number(agreement.diverged_at)
             raise HistoryDivergedError(engine.id, message=number, version=agreement.place)
-        parted = agreement.diverged_at if parted is None else parted
-        own = yield from hides_of(engine)
-        hides |= (yield from _ancestors_hides(engine)) | own
+        if parted is None:  # the ancestors of the forks that follow are among those and this
+            parted = agreement.diverged_at
+            hides |= yield from _ancestors_hides(engine)
+        hides |= yield from hides_of(engine)
         engine, is_new = yield from _branch(engine, agreement)
         yield from inherit(engine, hides, exactly=False)
         first = Origin(newest=answers.sent) if answers else origin
@@ -219,7 +221,15 @@ def _loaded(engine: Engine, name: str) -> Flow[Engine]:
 
 def _parent(engine: Engine) -> str:
     """The timeline of which this one is a fork; empty: none."""
-    return engine.id.rpartition("~")[0] or engine.view.state.parent  # "~": as `sync` names forks
+    return engine.view.state.parent or engine.id.rpartition("~")[0]  # "~": as `sync` names forks
+
+
+def _fork_name(parent: str, chain: str, *, is_whole: bool) -> str:
+    """The name of the fork for the histories with this hash: for one that differs in the piece before it, or for the one
+    that ends there. Names do not grow, however often forks are forked again."""
+    root, kind = parent.partition("~")[0], "=" if is_whole else "~"
+    digest = sha256(f"{parent}{kind}{chain}".encode("utf-8", "surrogatepass"))
+    return f"{root}~{digest.hexdigest()[:FORK_HASH]}"
 
 
 def _is_fresh_copy(view: View) -> bool:
@@ -248,12 +258,27 @@ def _agreed(
         diff = parting(history, log, start)
     if diff.diverged is not None:
         return _parted(engine, history, log, diff.diverged, diff.version)
-    if diff.ahead and on_divergence == "follow":
-        return _parted(engine, history, log, len(history.steps), diff.ahead)
+    if on_divergence == "follow":
+        count = diff.missing[0].count - 1 if diff.missing else len(history.steps)
+        if place := diff.ahead or _rest(engine, history, log, count):
+            return _parted(engine, history, log, count, place)
     events = _events(engine, history, diff, answers, origin)
     if events:
         yield from engine.append_sealed([*events, *(yield from _hides(engine, history, events))])
     return Agreement(appended=len({missing.step.number for missing in diff.missing}))
+
+
+def _rest(engine: Engine, history: History, log: Sequence[Recorded], count: int) -> int:
+    """If the log shares `count` pieces with a longer history, and is a fork for those that end there: the version before
+    which the history parts from it; 0: it may go on here. Such a fork stays as it is, for all who send the same once more,
+    and what each of them got is in a fork of its own."""
+    if count >= len(history.chain) - 1:
+        return 0
+    if engine.id != _fork_name(_parent(engine), history.chain[count], is_whole=True):
+        return 0
+    own = takewhile(lambda each: not isinstance(each[1], TimelineForked), reversed(log))
+    first = (version for version, event in own if isinstance(event, UsageRecorded))
+    return min(first, default=engine.view.version) + 1
 
 
 def _parted(
@@ -263,12 +288,14 @@ def _parted(
 
     A fork is named after the first step that differs; if the history has no further step, after the whole history.
     """
-    names = history.chain[count : count + 2] if count < len(history.steps) else history.chain[-1:]
+    whole, further = history.chain[: count + 1], history.chain[count + 1 :]
+    names = [_fork_name(engine.id, whole[-1], is_whole=True)]
+    names += [_fork_name(engine.id, chain, is_whole=False) for chain in further[:1]]
     return Agreement(
         diverged_at=count,
         place=place,
         version=_before(log, place),
-        forks=tuple(f"{engine.id}~{name[-FORK_HASH:]}" for name in names),
+        forks=tuple(names),
         origin=_origin(engine, log),
     )
 

@@ -5,7 +5,7 @@ import hmac
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import attrs
 import httpx2
@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from blocks import FoldlineError
 from blocks.formats import Format, Stream, obj, stream_of, string
 from render import Json, overflow_of
 from timeline._serving import foreign_in
@@ -49,6 +50,10 @@ _GONE: Final = 499
 """The status of a response that nobody receives, because the client has disconnected."""
 _UNHEARD: Final = (401, 403)
 """HTTP statuses with which a provider refuses a request because of who sends it."""
+_NO_GEMINI: Final = (
+    "foldline: this gateway knows the servers of Anthropic and OpenAI; nothing was forwarded. Send requests to Gemini to"
+    " its own URL, or name one server for all with --upstream"
+)
 _TOO_LONG: Final = (400, 413)
 """HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
@@ -61,7 +66,6 @@ class Served:
     upstream: Upstream
     meter: BillMeter
     token: str | None
-    fails_closed: bool = False
 
     def app(self, *more: BaseRoute) -> Starlette:
         """The application; `more` are further routes, matched before all others."""
@@ -95,13 +99,13 @@ class Served:
             return self._failed(PlainTextResponse("websockets are not supported: use HTTP", 426))
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
-        api = counting or api_at(path)
+        api = counting or api_at(path, http.headers)
         try:
             if api is None:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
-                return self._unbilled(await self._send(http, raw))
+                return self._unread(api, await self._send(http, raw, None, _PLAIN))
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._call(http, api, raw)
@@ -122,11 +126,16 @@ class Served:
         self.meter.count("failed")
         return response
 
-    def _unbilled(self, response: httpx2.Response) -> Response:
-        """Pass on the response to a call to a model of which nobody knows what it costs."""
-        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-        self.meter.count("unreported" if is_answered else "failed")
-        return Relayed(response)
+    def _unread(self, api: Api, response: httpx2.Response) -> Response:
+        """Pass on the response to a call that was forwarded as it came and is in no timeline."""
+        if response.status_code != 200:  # noqa: PLR2004 -- OK
+            return self._failed(Relayed(response))
+        answer = AnswerReader.of(api.provider, response)
+
+        def over() -> None:
+            self.meter.forwarded(api.provider, answer.response() or {})
+
+        return Relayed(response, answer.add, over)
 
     async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
         call: AgentCall | None = None
@@ -139,11 +148,11 @@ class Served:
             return self._failed(_error(400, "invalid_request_error", f"foldline: {error}"))
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on unchanged: %s: %s", type(error).__name__, error)
-            if self.fails_closed:
+            if self.rewriter.fails_closed:
                 message = f"foldline could not render this request: {error}"
                 return self._failed(_error(500, "api_error", message))
         if call is None:
-            return self._unbilled(await self._send(http, raw))
+            return self._unread(api, await self._send(http, raw, None, _PLAIN))
         return await self._answered(http, call, raw)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
@@ -165,13 +174,12 @@ class Served:
             self.rewriter.turn_away(call)
             raise
         if not await self._is_stored(call, response):
-            return self._unbilled(response)
+            return self._unread(call.request.body.api, response)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return self._failed(Relayed(response))
-        is_stream = "event-stream" in response.headers.get("content-type", "")
-        answer = AnswerReader(call.request.body.api.provider, is_stream)
+        answer = AnswerReader.of(call.request.body.api.provider, response)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()
@@ -189,7 +197,7 @@ class Served:
             if is_read and await asyncio.to_thread(self.rewriter.admit, call):
                 return True
         except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
-            log.warning("a request was not kept: %s: %s", type(error).__name__, error)
+            self.rewriter.lose(call, error)
         self.rewriter.turn_away(call)
         return False
 
@@ -223,7 +231,10 @@ class Served:
         overflow = overflow_of(response.status_code, kind, message)
         smaller: AgentCall | None = None
         if overflow is not None:
-            smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
+            try:
+                smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
+            except Exception as error:  # noqa: BLE001 -- on any error the client's own is sent
+                log.warning("sent unchanged: %s: %s", type(error).__name__, error)
         else:
             status = response.status_code
             log.warning("the provider refused a rendered request (%d): %s", status, message)
@@ -233,14 +244,19 @@ class Served:
 
     def _note(self, call: AgentCall, answer: "AnswerReader", account: str) -> None:
         """Record the usage and cost of an answer."""
+        is_billed = False
         try:
             response = answer.response() or {}
             if response and call.timeline is call.conversation.timeline:
                 call.conversation.answered = call.rendered
-            self.rewriter.learn(call, self.meter.answered(call, response, account))
-        except Exception:  # the client already has the answer
-            self.meter.count("unreported")
-            log.warning("the cost of a call could not be recorded", exc_info=True)
+            usage = self.meter.answered(call, response, account)
+            is_billed = True
+            self.rewriter.learn(call, usage)
+        except Exception as error:  # the client already has the answer
+            if not is_billed:
+                self.meter.count("unreported")
+            cause = None if isinstance(error, FoldlineError) else error
+            log.warning("the cost of a call could not be recorded: %s", error, exc_info=cause)
         finally:
             call.conversation.is_noted.set()
 
@@ -252,11 +268,13 @@ class Served:
         return Relayed(response)
 
     def _refused(self, http: Request) -> Response | None:
-        """The refusal of a request without the right token; None: the request is accepted."""
-        if self.token is None or _knows(http, self.token):
-            return None
-        message = f"this gateway requires its token, in the header {HEADER} or as /token/... before the path"
-        return _error(401, "authentication_error", message)
+        """The refusal of a request without the right token, or with a key of another vendor; None: it is accepted."""
+        if self.token is not None and not _knows(http, self.token):
+            message = f"this gateway requires its token, in the header {HEADER} or as /token/... before the path"
+            return _error(401, "authentication_error", message)
+        if not self.upstream.serves(_path(http), http.headers):
+            return _error(404, "not_found_error", _NO_GEMINI)
+        return None
 
 
 @attrs.define
@@ -358,6 +376,11 @@ class AnswerReader:
 
     def __attrs_post_init__(self) -> None:
         self._stream = stream_of(self.format, "gateway")
+
+    @classmethod
+    def of(cls, format: Format, response: httpx2.Response) -> Self:  # noqa: A002 -- as everywhere
+        """The reader of an answer that begins with these headers."""
+        return cls(format, "event-stream" in response.headers.get("content-type", ""))
 
     def add(self, chunk: bytes) -> None:
         """Take the next bytes of the answer."""

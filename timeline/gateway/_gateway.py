@@ -92,13 +92,17 @@ class Gateway:
         from timeline.gateway._upstream import Upstream, upstreams_of
         from timeline.report import live_app
 
-        rewriter = Rewriter(lineage=self._lineage, clock=self.clock, record_only=self.record_only)
+        rewriter = Rewriter(
+            lineage=self._lineage,
+            clock=self.clock,
+            record_only=self.record_only,
+            fails_closed=self.fail_closed,
+        )
         served = Served(
             rewriter=rewriter,
             upstream=Upstream(upstreams_of(self.upstream)),
             meter=self._meter,
             token=self.token,
-            fails_closed=self.fail_closed,
         )
         return served.app(
             *self._tools(), Mount("/foldline", live_app(self._opened, token=self.token))

@@ -60,6 +60,8 @@ class Opening:
 class Conversation:
     """One timeline, and how much of its history was read."""
 
+    name: str
+    """That of its sender and its first message, whatever fork it is in."""
     timeline: Timeline
     opening: Opening
     reader: HistoryReader
@@ -102,6 +104,8 @@ class Lineage:
     store: AdmittingStore
     opener: Callable[[EventStore, str, Opening], Timeline]
     """Opens a timeline in a store, with this name and these settings."""
+    unkept: set[str] = attrs.field(factory=set[str], init=False)
+    """The names of conversations whose newest request the store could not take."""
     _open: OrderedDict[str, Conversation] = attrs.field(
         factory=OrderedDict[str, Conversation], init=False
     )
@@ -128,7 +132,8 @@ class Lineage:
                 self._open.move_to_end(name)
         if conversation is None:
             reader = HistoryReader(format=body.api.provider)
-            new = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
+            timeline = self.opened(name, opening)
+            new = Conversation(name=name, timeline=timeline, opening=opening, reader=reader)
             if not new.timeline.version and len(body.items) > 1:
                 self._take_over(new, body)
             self._note(name)
@@ -190,8 +195,8 @@ class Lineage:
     def forget(self, conversation: Conversation) -> None:
         """Open a conversation anew for its next request, because this one holds what the store has not."""
         with self._lock:
-            for name in [name for name, other in self._open.items() if other is conversation]:
-                del self._open[name]
+            if self._open.get(conversation.name) is conversation:
+                del self._open[conversation.name]
         conversation.is_closed = True
 
     def close(self) -> None:

@@ -25,9 +25,10 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import Bill, CacheEntry, EventId, TimelineId, UsageRecorded
-from blocks.formats import obj, string, tier_of
+from blocks.formats import Format, obj, string, tier_of
 from persistence import EventStore
 from render import Json, Model, provider_of
+from timeline import model_named
 from timeline.billing import (
     CacheRequest,
     CacheStep,
@@ -245,8 +246,10 @@ class _Books:
     model: Model
     counter: TokenCounter
     reading: _GatewayBlocks
-    sums: dict[int, int]
+    sums: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     """The known tokens of prefixes, by their number: at first, those of the last bill."""
+    seen: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    """Up to which version they know the bills of each timeline of the conversation."""
     _flats: _Flats = attrs.field(factory=_Flats, init=False)
     """The blocks of each message of the newest requests, and of their tools and system prompts, by a hash of their JSON."""
     _earlier: _Flats = attrs.field(factory=_Flats, init=False)
@@ -454,10 +457,11 @@ class _Caches:
         full, ours = sent
         return attrs.evolve(full, step=CacheStep()) if requests.is_aside else full, ours
 
-    def remember(self, bill: Bill) -> None:
-        """Restore the entries of an earlier call."""
+    def remember(self, conversation: str, bill: Bill) -> None:
+        """Restore the entries of an earlier call, or of another process's."""
         ours = bill.entries if bill.sent_entries is None else bill.sent_entries
         for cache, entries in ((self.full, bill.entries), (self.ours, ours)):
+            cache.lose_track(conversation)
             for entry in entries:
                 cache.remember(entry.prefix, entry.seconds, bill.sent_at + entry.seconds)
 
@@ -505,12 +509,18 @@ def _read_elsewhere(sent: _Simulation, unsent: _Simulation, read: int) -> int:
     return other.total - round((other.total - other.read) * missed)
 
 
-def _paid(call: AgentCall, usage: UsageRecorded, response: Json) -> float | None:
-    """The cost of a call by its usage; None: the usage or the price is not known."""
-    model = call.model
+def _paid(model: Model, usage: UsageRecorded, response: Json, seconds: int = 0) -> float | None:
+    """The cost of a call by its usage; None: the usage or the price is not known. `seconds`: see `ClientRequest`."""
     if not usage.input or not model.known or tier_of(obj(response.get("usage")), response):
         return None
-    return usage_price(usage, model, response, call.request.seconds or min(model.cache_ttls))
+    return usage_price(usage, model, response, seconds or min(model.cache_ttls))
+
+
+def _usage(model: Model, response: Json, at: float) -> UsageRecorded:
+    """What an answer reports; nothing if it reports none."""
+    usage = provider_of(model).usage(response) if response else None
+    usage = usage or UsageRecorded(id=EventId(""), at=at)
+    return replace(usage, model=usage.model or model.name)
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -529,8 +539,12 @@ class BillMeter:
     """By a hash of account and model."""
     _versions: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
     """Up to which version each log was read."""
-    _log_bills: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
-    """Bills that were read from logs and whose cache was not used here since, by its label."""
+    _sent: set[float] = attrs.field(factory=set[float], init=False)
+    """When the calls were sent that were billed here."""
+    _log_bills: dict[str, list[tuple[TimelineId, Bill]]] = attrs.field(
+        factory=dict[str, list[tuple[TimelineId, Bill]]], init=False
+    )
+    """Bills of others that were read from logs and whose cache was not used here since, by its label."""
     _lock: Any = attrs.field(factory=Lock, init=False)
 
     def savings(self) -> Savings:
@@ -545,11 +559,26 @@ class BillMeter:
         with self._lock:
             self._sum = attrs.evolve(self._sum, **{kind: getattr(self._sum, kind) + 1})
 
+    def forwarded(self, provider: Format, response: Json) -> None:
+        """Bill an answered call that was forwarded as it came and has no timeline."""
+        name = string(response.get("model"))
+        model = attrs.evolve(model_named(name), provider=provider)
+        usage = _usage(model, response if name else {}, 0.0)
+        paid = _paid(model, usage, response)
+        step = CacheStep(uncached=usage.input)
+        bill = Bill(
+            paid=paid,
+            full=paid or 0.0,
+            uncached=price(step, model, usage.output) if paid else 0.0,
+            full_tokens=usage.input,
+            cut=response.get("stop_reason", "") is None,  # as in `answered`
+        )
+        with self._lock:
+            self._sum += Savings.of(replace(usage, bill=bill))
+
     def answered(self, call: AgentCall, response: Json, account: str) -> UsageRecorded:
         """Bill an answered call; return its usage with the bill. `account`: see `account_of`."""
-        usage = call.rendered.provider.usage(response) if response else None
-        usage = usage or UsageRecorded(id=EventId(""), at=call.at)
-        usage = replace(usage, model=usage.model or call.model.name)
+        usage = _usage(call.model, response, call.at)
         with call.conversation.lock:
             books = self._books(call, usage)
             requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
@@ -567,7 +596,7 @@ class BillMeter:
                 sent_at=call.at,
                 entries=full.entries,
                 sent_entries=None if requests.ours is requests.full else ours.entries,
-                paid=_paid(call, usage, response),
+                paid=_paid(call.model, usage, response, call.request.seconds),
             )
             if bill.paid is not None:
                 bill = self._priced(bill, full, ours, usage, call.model)
@@ -595,20 +624,25 @@ class BillMeter:
         )
 
     def _books(self, call: AgentCall, usage: UsageRecorded) -> _Books:
-        """The books of a conversation; new ones go on from its last bill."""
-        memory = call.conversation.memory
+        """The books of a conversation; they go on from its last bill, also if that is another process's."""
+        memory, name = call.conversation.memory, call.timeline.id
         books: _Books | None = memory.get(_MEMORY)
+        head = self.store.head(name)
         if books is not None and books.model == call.model:
-            return books
-        with self._lock:
-            self._look(call.at - max(call.model.cache_ttls))
-        own = lately_billed(self.store, call.timeline.id, 0, inf)
-        bills = [each.bill for each in own if each.bill and each.model == usage.model]
+            is_new, later = False, lately_billed(self.store, name, books.seen.get(name, head), -inf)
+        else:
+            reading = _GatewayBlocks(frozenset() if self.record_only else self.reading)
+            books = memory[_MEMORY] = _Books(call.model, call.timeline.settings.counter, reading)
+            is_new, later = True, lately_billed(self.store, name, 0, inf)
+        bills = [each.bill for each in later if each.bill and each.model == usage.model]
+        bills = [bill for bill in bills if bill.sent_at not in self._sent]
+        if is_new or bills:
+            with self._lock:
+                self._look(call.at - max(call.model.cache_ttls))
         entries = [e for bill in bills[-1:] for e in (*bill.entries, *(bill.sent_entries or ()))]
-        counter = call.timeline.settings.counter
-        reading = _GatewayBlocks(frozenset() if self.record_only else self.reading)
-        sums = {entry.prefix: entry.tokens for entry in entries}
-        books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)
+        books.sums |= {entry.prefix: entry.tokens for entry in entries}
+        books.seen[name] = head
+        self._sent.add(call.at)
         return books
 
     def _look(self, since: float) -> None:
@@ -617,8 +651,9 @@ class BillMeter:
             after = self._versions.get(info.id, 0)
             if info.version > after and info.updated_at >= since:
                 for usage in lately_billed(self.store, info.id, after, since):
-                    if usage.bill:
-                        self._log_bills.setdefault(usage.bill.cache, []).append(usage.bill)
+                    if usage.bill and usage.bill.sent_at not in self._sent:
+                        bills = self._log_bills.setdefault(usage.bill.cache, [])
+                        bills.append((info.id, usage.bill))
                 self._versions[info.id] = info.version
 
     def _caches_of(self, call: AgentCall, account: str) -> _Caches:
@@ -628,12 +663,13 @@ class BillMeter:
         caches = self._caches.get(who)
         labels = [label for label in self._log_bills if label == _label(who, label)]
         if caches is None:
-            salted = next(iter((*labels, *self._log_bills)), token_hex(8))  # one salt for a store
+            own = [each.label for each in self._caches.values()]
+            salted = [*labels, *self._log_bills, *own, token_hex(8)][0]  # one salt for a store
             label = _label(who, salted)
             caches = _Caches(label, PromptCache.of(model), PromptCache.of(model))
             self._caches[who] = caches
-        for bill in chain.from_iterable(self._log_bills.pop(label) for label in labels):
-            caches.remember(bill)
+        for name, bill in chain.from_iterable(self._log_bills.pop(label) for label in labels):
+            caches.remember(name, bill)
         return caches
 
 

@@ -54,11 +54,17 @@ BARE: Final = frozenset({"models", *(api.path.split("/")[1] for api in APIS)})
 """What paths begin with otherwise."""
 ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
 """Headers that only Anthropic's clients send; they identify the API of a path that both vendors have."""
+_ANTHROPICS: Final = re.compile(rf"({VERSION})*/messages(/|$)")
+"""Matches paths that only Anthropic has; OpenAI has others with messages in them."""
+GOOGLE_HEADER: Final = "x-goog-api-key"
+_GOOGLES: Final = re.compile(r"/models/[^/]+:\w+$")
+"""Matches the paths of Gemini's methods, such as `/v1beta/models/gemini-3-pro:generateContent`."""
 
 
-def api_at(path: str) -> Api | None:
+def api_at(path: str, headers: Mapping[str, str]) -> Api | None:
     """The API whose requests go to this path; None: there is none."""
-    return next((api for api in APIS if path.endswith(api.path)), None)
+    apis = APIS if maker_of(path, headers) == "anthropic" else APIS[1:]  # only the first is its own
+    return next((api for api in apis if path.endswith(api.path)), None)
 
 
 def counting_at(path: str) -> Api | None:
@@ -67,9 +73,11 @@ def counting_at(path: str) -> Api | None:
 
 
 def maker_of(path: str, headers: Mapping[str, str]) -> str:
-    """The vendor of a path: `anthropic` or `openai`."""
+    """The vendor of a path: `anthropic`, `openai`, or `google`, whose API the gateway does not know."""
+    if GOOGLE_HEADER in headers or _GOOGLES.search(path):
+        return "google"
     is_anthropics = any(name in headers for name in ANTHROPIC_HEADERS)
-    return "anthropic" if is_anthropics or "/messages" in path else "openai"
+    return "anthropic" if is_anthropics or _ANTHROPICS.match(path) else "openai"
 
 
 @attrs.frozen(kw_only=True)
@@ -153,6 +161,12 @@ def _is_held(item: bytes) -> bool:
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
+def _listed(field: bytes, api: Api) -> bytes:
+    """The list of a conversation; a text of the user's, which OpenAI's Responses API takes for one, as such a list."""
+    is_text = api.provider == "openai.responses" and field[:1] == b'"'
+    return b'[{"role":"user","content":%b}]' % field if is_text else field
+
+
 def _leads(api: Api, items: Sequence[bytes]) -> int:
     if api.provider == "anthropic":
         return 0
@@ -185,7 +199,7 @@ class Body:
         """
         try:
             raw_fields = _RAW_FIELDS.decode(raw)
-            messages = [*map(bytes, _RAW_LIST.decode(raw_fields[api.items]))]
+            messages = [*map(bytes, _RAW_LIST.decode(_listed(bytes(raw_fields[api.items]), api)))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"its body is not JSON with a list {api.items!r}") from error
         fields = {

@@ -3,6 +3,7 @@
 As long as nothing was pruned, clipped or folded, the client's own bytes are sent, with its own cache marks.
 """
 
+import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
@@ -14,12 +15,14 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import (
+    Answered,
     AssistantThinking,
     BlockId,
     BlocksHidden,
     HideReason,
     RangeCompacted,
     UsageRecorded,
+    VersionConflictError,
 )
 from render import Group, Json, Model, Overflow, Rendered, View
 from timeline import Timeline, model_named
@@ -28,6 +31,8 @@ from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage, Opening
 from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react import measured
+
+log = logging.getLogger("foldline.gateway")
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
@@ -75,9 +80,10 @@ class AgentCall:
 
     @property
     def as_given(self) -> "AgentCall":
-        """The same call, sent as the client wrote it."""
-        raw = self.request.body.raw
-        return attrs.evolve(self, body=raw, ours=raw)
+        """The same call, sent as the client wrote it: its answer and its usage are not of what was rendered."""
+        raw, account = self.request.body.raw, attrs.evolve(self.rendered.account, estimated=0)
+        rendered = attrs.evolve(self.rendered, account=account, sent=Answered.UNKNOWN)
+        return attrs.evolve(self, body=raw, ours=raw, rendered=rendered)
 
     @property
     def conversation(self) -> Conversation:
@@ -106,6 +112,8 @@ class Rewriter:
     clock: Callable[[], float]
     record_only: bool = False
     """Whether the client's request is always sent unchanged."""
+    fails_closed: bool = False
+    """Whether it is not sent either where the store failed; otherwise it is sent unchanged until the store takes it."""
 
     def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> AgentCall:
         """Record and render a client's request. Until `admit`, nothing of it is in the store.
@@ -121,6 +129,11 @@ class Rewriter:
                     timeline = self.lineage.synced(request.conversation, history, opening)
                     if not self.record_only:
                         timeline.settings.check_room(request.system, request.tools)
+                    is_kept = request.conversation.name not in self.lineage.unkept
+                    if not is_kept and not self.fails_closed:
+                        return self._made(request, _shown(request, timeline), visit).as_given
+                    if not is_kept:
+                        self.lineage.store.admit(visit)
                     return self._made(request, self._rendered(request, timeline), visit)
             except BaseException:
                 self.lineage.forget(request.conversation)
@@ -130,9 +143,20 @@ class Rewriter:
         """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.
 
         Raises:
-            FoldlineError: the store cannot take it.
+            FoldlineError: the store cannot take it; `lose` is due.
         """
-        return self.lineage.store.admit(call.visit)
+        is_kept = self.lineage.store.admit(call.visit)
+        self.lineage.unkept.discard(call.conversation.name)
+        return is_kept
+
+    def lose(self, call: AgentCall, error: Exception) -> None:
+        """Say that the store cannot take a request, once for each fault. Until it takes a later one of the conversation,
+        nothing of that is folded, because it could not be read back."""
+        name, unkept = call.conversation.name, self.lineage.unkept
+        level = logging.INFO if name in unkept else logging.WARNING
+        log.log(level, "a request was not kept: %s: %s", type(error).__name__, error)
+        if not isinstance(error, VersionConflictError):  # which is of this request alone
+            unkept.add(name)
 
     def turn_away(self, call: AgentCall) -> None:
         """Drop what a request has recorded."""
@@ -147,8 +171,7 @@ class Rewriter:
         if not unbound:
             return rendered
         timeline.hide(*unbound)
-        shown = timeline.render_at(timeline.version, system=request.system, tools=request.tools)
-        return attrs.evolve(shown, decisions=rendered.decisions)
+        return attrs.evolve(_shown(request, timeline), decisions=rendered.decisions)
 
     def counted(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
@@ -212,10 +235,10 @@ class Rewriter:
 
     def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> AgentCall:
         timeline, raw = request.conversation.timeline, request.body.raw
-        is_refused = not all(each.may_be_new for each in rendered.violations)
-        is_changed = not is_whole(timeline.view) and not is_refused
-        ours = rewritten(request, rendered) if is_changed else raw
-        return AgentCall(
+        is_same = is_whole(timeline.view)
+        is_refused = not is_same and not all(each.may_be_new for each in rendered.violations)
+        ours = raw if is_same or is_refused else rewritten(request, rendered)
+        call = AgentCall(
             request=request,
             timeline=timeline,
             rendered=rendered,
@@ -224,6 +247,12 @@ class Rewriter:
             ours=ours,
             at=self.clock(),
         )
+        return call.as_given if is_refused else call
+
+
+def _shown(request: ClientRequest, timeline: Timeline) -> Rendered:
+    """The request that shows a timeline as it is; nothing more is decided."""
+    return timeline.render_at(timeline.version, system=request.system, tools=request.tools)
 
 
 def is_whole(view: View) -> bool:

@@ -4,6 +4,7 @@ It reaches the provider as the client would without a gateway: through the same 
 whether or not the client takes its base URL to contain the version of the API.
 """
 
+import asyncio
 import logging
 import os
 import re
@@ -20,7 +21,7 @@ from starlette.responses import StreamingResponse
 
 from blocks import MisuseError, in_words
 from timeline._serving import is_loopback
-from timeline.gateway._request import BARE, VERSION, maker_of
+from timeline.gateway._request import ANTHROPIC_HEADERS, BARE, VERSION, api_at, maker_of
 from timeline.gateway.clients import HEADER, VENDORS
 
 log = logging.getLogger("foldline.gateway")
@@ -45,6 +46,10 @@ _LIMITS: Final = httpx2.Limits(max_connections=None, keepalive_expiry=60.0)
 Headers = list[tuple[str, str]]
 
 
+_HOST: Final = r"(\[[0-9a-f:.]+\]|[^\s/?#:@\[\]]+)(:\d+)?"
+_BASE: Final = re.compile(rf"https?://([^\s/?#@]*@)?{_HOST}(/[^\s?#]*)?", re.IGNORECASE)
+
+
 def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
     """The URLs of the providers, by vendor, without the version of the API.
 
@@ -57,10 +62,13 @@ def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
     for maker, url in servers.items():
         if maker not in VENDORS:
             raise MisuseError(f"upstream: no vendor {in_words(maker)}; known: {', '.join(VENDORS)}")
-        if not url.startswith(("http://", "https://")):
+        if not _BASE.fullmatch(url):
             raise MisuseError(
-                f"upstream: {in_words(url)} is not a URL that begins with http:// or https://"
+                f"upstream: {in_words(url)} is not a URL that begins with http:// or https:// and a host, without ? and #"
             )
+        if api := api_at(url, {ANTHROPIC_HEADERS[0]: ""}):
+            base = url.removesuffix(api.path)
+            raise MisuseError(f"upstream: {in_words(url)} is the address of calls; give {base}")
     return {maker: url.rstrip("/").removesuffix(VERSION) for maker, url in servers.items()}
 
 
@@ -163,9 +171,13 @@ class Upstream:
             },
         )
 
+    def serves(self, path: str, headers: Mapping[str, str]) -> bool:
+        """Whether a request has a server: that of its vendor, or the one for all."""
+        return maker_of(path, headers) in self.urls or len({*self.urls.values()}) == 1
+
     def url(self, path: str, query: str, headers: Mapping[str, str]) -> str:
         """The provider's URL for a request."""
-        base = self.urls[maker_of(path, headers)]
+        base = self.urls.get(maker_of(path, headers)) or next(iter(self.urls.values()))
         return f"{joined(base, path)}{'?' * bool(query)}{query}"
 
     async def send(
@@ -244,6 +256,7 @@ async def _chunks(
         async for chunk in response.aiter_raw():
             seen(chunk)
             yield chunk
+            await asyncio.sleep(0)  # a client that has hung up is noticed only in between
     finally:  # also if the client hangs up before the provider ends
         over()
         await response.aclose()

@@ -156,9 +156,16 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
 
 
 def encoder(
-    refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool
+    refuses: Refuses,
+    counter: TokenCounter,
+    model: Model,
+    *,
+    keep_thinking: bool,
+    tools: Sequence[Json],
 ) -> Encoder[Piece]:
     """An encoder into messages of assistant and user."""
+    deferred = any(tool.get("defer_loading") for tool in tools)
+    names = frozenset(string(own_tool(tool).get("name")) for tool in tools if deferred) - {""}
     leads = keep_thinking and "leads" in _thinking_rules(model)
     roles = frozenset({OPERATOR}) if model.system_messages else frozenset[str]()
     encoding = Encoding(
@@ -167,8 +174,9 @@ def encoder(
         keep_thinking=keep_thinking,
         thinking_leads=leads,
         roles=roles,
+        referable=names,
     )
-    key = (SHAPE.name, counter.name, keep_thinking, leads, bool(roles))
+    key = (SHAPE.name, counter.name, keep_thinking, leads, bool(roles), names)
     return Encoder(key, encoding.encode)
 
 
@@ -211,6 +219,8 @@ class Encoding:
     """Whether calls are refused if their thinking is hidden; see `ThinkingRule`."""
     roles: frozenset[str] = frozenset()
     """Roles of an operator's messages between the others."""
+    referable: frozenset[str] = frozenset()
+    """The names of the request's tools, if some of them are loaded only by a reference."""
 
     def encode(self, group: Group) -> Piece:
         """The group as messages of this API."""
@@ -277,7 +287,13 @@ class Encoding:
     def _result_content(self, parts: Sequence[Part]) -> str | list[Json]:
         if len(parts) == 1 and isinstance(parts[0], TextPart):
             return parts[0].text
-        return [part_content(part, "result", self.refuses) for part in parts]
+        return [self._referring(p) or part_content(p, "result", self.refuses) for p in parts]
+
+    def _referring(self, part: Part) -> Json | None:
+        """A reference that loads a tool of this request; None: it is none."""
+        value = part.value if isinstance(part, ProviderPart) else {}
+        is_one = value.get("type") == REFERENCE and string(value.get("tool_name")) in self.referable
+        return plain(value) if is_one else None
 
 
 def _tool_use(entry: Entry, block: ToolCall) -> Json:
@@ -322,7 +338,7 @@ def _lacks_lead(group: Group, assistant: Sequence[Numbered]) -> bool:
 
 def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
     """Each result after a text that quotes its call, as ordinary content; any part of a result may also
-    stand outside of one."""
+    stand outside of one, but for a reference to a tool, which is named."""
     calls = {
         wire_id(entry.pair): entry.block
         for entry in group.placed[Place.RESPONSE]
@@ -335,7 +351,9 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         label = f"[result of calling {call.name} with {arguments}]"
         for part in ({"type": "text", "text": label}, *parts):
-            yield version, part
+            is_reference = part.get("type") == REFERENCE
+            name = {"type": "text", "text": f"[tool {part['tool_name']}]"} if is_reference else part
+            yield version, name
 
 
 # Parts as content blocks: unchanged, or only named if the API would refuse them.
@@ -349,8 +367,9 @@ OWN: Final[Mapping[Where, frozenset[str]]] = {
     "result": frozenset({"search_result", "image", "document"}),
 }
 """The provider's own parts that are sent unchanged."""
-NAME_ONLY: Final = frozenset({"tool_reference", "browser_state"})
-"""Accepted in tool results, but only named: the tool they refer to may no longer be in the request."""
+REFERENCE: Final = "tool_reference"
+NAME_ONLY: Final = frozenset({REFERENCE, "browser_state"})
+"""Accepted in tool results, but only named, if the tool they refer to is not in the request."""
 TITLE_CHARACTERS_MAX: Final = 500
 
 

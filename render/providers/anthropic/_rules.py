@@ -67,6 +67,10 @@ def validate_request(
         listed = placed(request.get("messages"), "messages")
         messages = [_read_message(message, place, findings) for message, place in listed]
         check_names(names, Rule.TOOL_NAME_DUPLICATE, findings)
+        offered = {name for _, name in names}
+        for place, name in findings.references:
+            if name not in offered:
+                findings.add(Rule.TOOL_REFERENCE, place, name)
         _check_dialogue(messages, request.get("thinking"), model, findings)
         _check_marks(request, messages, findings)
         _check_limits(request.get("max_tokens"), model, findings)
@@ -147,6 +151,9 @@ class Rule(Enum):
     # JSON Schema 2020-12 whose outermost type is an object. Only user-defined tools have one; a server tool has its
     # own. [sdk]
     TOOL_SCHEMA = "JSON schema is invalid: input_schema must be an object of type 'object'"
+
+    # A reference, with which a search of the client's loads a deferred tool, names a tool of the request. [docs, seen]
+    TOOL_REFERENCE = "Tool reference '%s' not found in available tools"
 
     # The message right after a call answers all calls of the message before it: each exactly once, results first, other
     # content after them. A call in the last message counts as unanswered. [docs]
@@ -388,6 +395,10 @@ def _result(block: Json, place: str, findings: Findings) -> None:
         _check_parts(content, _RESULT_PARTS, f"{place}.content", findings)
 
 
+def _reference(block: Json, place: str, findings: Findings) -> None:
+    findings.references.append((place, string(block.get("tool_name"))))
+
+
 def _search_result(block: Json, place: str, findings: Findings) -> None:
     _check_parts(block.get("content"), _SENT_TEXT, f"{place}.content", findings)
 
@@ -487,7 +498,7 @@ _SENT_PARTS: Final[Checks] = {
         _search_result,
     ),
 }
-_RESULT_PARTS: Final[Checks] = {**_SENT_PARTS, "tool_reference": (), "browser_state": ()}
+_RESULT_PARTS: Final[Checks] = {**_SENT_PARTS, "tool_reference": (_reference,), "browser_state": ()}
 
 BLOCKS: Final[Checks] = {
     **_SENT_PARTS,

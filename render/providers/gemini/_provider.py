@@ -141,7 +141,7 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
 
 
 def encoder(
-    refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool
+    refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool, **_: object
 ) -> Encoder[Piece]:
     """An encoder into contents."""
     del model

@@ -120,7 +120,7 @@ def limits(model: Model) -> Limits:
 
 
 def encoder(
-    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool
+    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool, **_: object
 ) -> Encoder[Piece]:
     """An encoder into messages."""
     listed = limits_of(model).marks_max > 0

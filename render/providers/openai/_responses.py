@@ -102,7 +102,7 @@ def provider(violations: Violations, refuses: Refuses) -> Provider:
 
 
 def encoder(
-    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool
+    forms: PartForms, counter: TokenCounter, model: Model, *, keep_thinking: bool, **_: object
 ) -> Encoder[Piece]:
     """An encoder into input items."""
     listed = limits_of(model).marks_max > 0

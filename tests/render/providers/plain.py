@@ -87,7 +87,9 @@ def plain_text(
     )
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
+def encoder(
+    counter: TokenCounter, model: Model, *, keep_thinking: bool, **_: object
+) -> Encoder[Piece]:
     del model, keep_thinking
     return Encoder(("plain", counter.name), lambda group: _encoded(group, counter))
 

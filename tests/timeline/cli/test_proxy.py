@@ -1,6 +1,7 @@
 """`foldline proxy`: serves until it is interrupted, and says what was saved."""
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -41,10 +42,20 @@ def test_what_cannot_be_served_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = ["--store", str(tmp_path / "a.duckdb")]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["proxy", "--port", port, *store]) != 0
+    said = capsys.readouterr().err
+    assert f"port {port} of '127.0.0.1': another program listens there" in said
     for wrong, said in [
+        (["--port", "99999"], "a port is a number from 0 to 65535"),
+        (["--port", "-1"], "a port is a number from 0 to 65535"),
+        (["--host", "999.1.1.1", "--token", "x"], "999.1.1.1"),
+        (["--upstream", "http://"], "and a host"),
+        (["--upstream", "https://x.example/v1/messages"], "give https://x.example/v1\n"),
         (["--host", "0.0.0.0"], "only with a token"),  # noqa: S104 -- refused
         (["--upstream", "localhost"], "is not a URL"),
         (["--policy", "frugl"], "frugal"),
     ]:
-        assert main(["proxy", "--port", "0", *store, *wrong]) != 0
+        assert main(["proxy", "--port", "0", *store, *wrong]) != 0, wrong
         assert said in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Connections that end early: the client's in the middle of an answer, or the upstream's before it."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -83,6 +84,30 @@ def test_a_client_that_does_not_wait_any_longer_ends_the_request_upstream(tmp_pa
         with closing(_http.sent(proxy + wire.path, wire.body, wire.headers)):
             assert upstream.is_asked.wait(PATIENCE)
         assert upstream.is_left.wait(PATIENCE)
+
+
+async def pouring(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 -- ASGI's
+    """An upstream that says a lot as fast as it can."""
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for left in reversed(range(5_000)):
+        await send({"type": "http.response.body", "body": BEGUN * 20, "more_body": left > 0})
+        await asyncio.sleep(0)  # no time: its server may see that the client has gone
+
+
+def test_nothing_is_said_to_a_client_that_has_gone_while_much_arrives(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire = WIRES["messages"]
+    with served(pouring) as url, gateway(url, tmp_path / "agent.duckdb") as proxy:
+        for _ in range(3):
+            with closing(
+                _http.sent(proxy + wire.path, {**wire.body, "stream": True}, wire.headers)
+            ) as client:
+                assert client.getresponse().read(1)
+    assert "socket.send() raised exception" not in caplog.text
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from blocks import TimelineForked, UserPrompt
+from blocks import LogWindow, TimelineForked, TimelineId, UserPrompt
 from persistence import EventStore, MemoryStore, open_store
 from render import Json
 from tests.timeline.gateway._agents import Agent, gateway, provider, words, working
 from timeline import Timeline
-from timeline.fake_provider import FakeServer
+from timeline.fake_provider import FakeServer, Reply
 from timeline.gateway import _lineage
 
 pytestmark = pytest.mark.network
@@ -72,6 +72,40 @@ def test_who_goes_back_goes_on_in_a_fork_and_finds_it_again() -> None:
     assert prompts(store, fork)[-2:] == ["Then rather test it.", "And release it."]
     events = [event for _, event in Timeline.open(fork, store=store).events()]
     assert any(isinstance(event, TimelineForked) for event in events)
+
+
+def test_the_same_first_prompt_costs_the_same_however_often_it_comes_and_is_found_again() -> None:
+    """As of a job that runs every night, without a session; also behind a restart, and after others of its kind."""
+
+    class Counting(MemoryStore):
+        loads = 0
+
+        def load_window(self, timeline_id: TimelineId) -> LogWindow:
+            self.loads += 1
+            return super().load_window(timeline_id)
+
+    store, loads, agents = Counting(), list[int](), list[Agent]()
+    counts = map(str, range(1_000))
+    with provider(lambda _: Reply(text=next(counts))) as up:
+        with gateway(store=store, upstream=up.url) as server:
+            for number in range(12):
+                agents.append(Agent(server.url))
+                store.loads = 0
+                agents[-1].work("Fix the build.")
+                loads.append(store.loads)
+                agents[-1].work(f"And number {number}.")
+        before = names(store)
+        with gateway(store=store, upstream=up.url) as server:
+            for agent in agents:
+                agent.url = server.url
+                agent.work("And release it.")
+    assert set(loads[2:]) == {loads[2]}
+    assert len({len(name) for name in before}) == 2, "the name of the root, and those of forks"
+    assert names(store) == before, "each goes on where it was"
+    said = [prompts(store, name) for name in before]
+    assert sorted(each[1] for each in said if each[2:]) == sorted(
+        f"And number {n}." for n in range(12)
+    )
 
 
 def test_what_is_hidden_on_request_is_not_sent_wherever_the_agent_goes_on() -> None:

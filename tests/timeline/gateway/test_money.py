@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from persistence import MemoryStore, open_store
+from persistence import EventStore, MemoryStore, open_store
 from render import Json, provider_of
 from tests import _http
 from tests._sizes import until
@@ -385,6 +386,38 @@ def test_what_no_request_could_have_had_is_told() -> None:
     assert max(sizes) <= 200_000
     assert 0 < savings.too_long < savings.calls
     assert "saved at most $" in savings.headline()
+
+
+def has_counted(store: EventStore, calls: int) -> bool:
+    return accounts(store, conversation_of)[0].calls == calls
+
+
+def test_two_gateways_that_take_turns_in_a_conversation_report_what_one_would() -> None:
+    """As behind a balancer. What the other has sent meanwhile, and folded, is in the cache, too."""
+
+    def told(count: int) -> Savings:
+        store, clock = MemoryStore(), Clock()
+        with ExitStack() as stack:
+            up = stack.enter_context(provider(working(24)))
+            each = [
+                stack.enter_context(
+                    gateway(store=store, upstream=up.url, window=WINDOW, clock=clock)
+                )
+                for _ in range(count)
+            ]
+            agent = Agent("")
+            agent.say("Fix the build.")
+            for number in range(24):
+                clock.now += 1
+                agent.url = each[number % count].url
+                agent.work(prompt="", rounds_max=1)
+                until(partial(has_counted, store, number + 1))
+        return accounts(store, conversation_of)[0]
+
+    one, two = told(1), told(2)
+    assert one.compactions > 1
+    assert (two.busts, two.rewritten, two.tokens) == (one.busts, one.rewritten, one.tokens)
+    assert two.saved == pytest.approx(one.saved, rel=0.01)
 
 
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from blocks import MisuseError, RequestRendered
+from blocks import MisuseError, RequestRendered, StoreError, UserPrompt
 from persistence import MemoryStore
 from render import Json
 from tests import _http
@@ -135,7 +135,7 @@ def test_a_conversation_that_the_provider_holds_is_not_rendered() -> None:
     held = [
         {"model": "gpt-5.1", "previous_response_id": "r0", "input": [{"role": "user"}]},
         {"model": "gpt-5.1", "input": [{"type": "compaction_trigger"}]},
-        {"model": "gpt-5.1", "input": "Only a text"},
+        {"model": "gpt-5.1", "conversation": "c1", "input": "And now?"},
     ]
     store = MemoryStore()
     with Recording(answer={"id": "r", "output": []}) as up:
@@ -143,6 +143,65 @@ def test_a_conversation_that_the_provider_holds_is_not_rendered() -> None:
             for request in held:
                 _http.post(f"{server.url}/v1/responses", json=request)
         assert [msgspec.json.decode(r.body) for r in up.received] == held
+    assert not store.list()
+
+
+def test_a_text_in_place_of_a_list_is_one_message_of_the_user() -> None:
+    store = MemoryStore()
+    with provider() as up, gateway(store=store, upstream=up.url) as server:
+        request: Json = {"model": "gpt-5.1", "input": "Hello."}
+        headers = {"authorization": "Bearer sk-openai"}
+        found = _http.post(f"{server.url}/v1/responses", json=request, headers=headers)
+        assert found.status_code == 200
+        assert up.requests == [request]
+        server.stop()
+        assert server.gateway.savings().calls == 1
+    [info] = store.list()
+    texts = (getattr(e, "block", None) for _, e in store.read(info.id))
+    assert [block.text for block in texts if isinstance(block, UserPrompt)] == ["Hello."]
+
+
+def test_a_request_with_a_key_reaches_only_the_vendor_of_the_key() -> None:
+    openais = {"authorization": "Bearer sk-openai"}
+    with Recording(answer=ANSWER) as one, Recording(answer=ANSWER) as other:
+        servers = {"anthropic": one.url, "openai": other.url}
+        for target, headers, receiver in [
+            ("/v1/messages", {"x-api-key": KEY}, one),
+            ("/v1/messages", {"authorization": "Bearer a-subscription"}, one),
+            ("/v1/v1/messages/batches", {"authorization": "Bearer a-subscription"}, one),
+            ("/v1/chat/completions/c1/messages", openais, other),
+            ("/v1/threads/t1/messages", openais, other),
+            ("/v1/embeddings", openais, other),
+            ("/v1beta/models/gemini-3-pro:generateContent", {}, None),
+            ("/v1beta/cachedContents", {"x-goog-api-key": "AIza"}, None),
+        ]:
+            one.received.clear()
+            other.received.clear()
+            with gateway(store=MemoryStore(), upstream=servers) as server:
+                found = _http.post(f"{server.url}{target}", json=SAID, headers=headers)
+            received = [each for each in (one, other) if each.received]
+            assert received == [receiver] * (receiver is not None), target
+            assert found.status_code == (200 if receiver else 404), target
+            assert receiver or "Gemini" in found.json()["error"]["message"]
+        with gateway(store=MemoryStore(), upstream=one.url) as server:  # one server for all
+            found = _http.post(f"{server.url}{target}", json=SAID, headers=headers)
+            assert found.status_code == 200
+
+
+def test_a_call_that_is_forwarded_unread_costs_what_its_answer_says() -> None:
+    store = MemoryStore()
+    with Recording(answer=ANSWER) as up, gateway(store=store, upstream=up.url) as server:
+        headers = {"x-api-key": KEY, "accept-encoding": "gzip"}
+        request = {**SAID, "messages": [{"role": "nobody", "content": 7}]}
+        assert (
+            _http.post(f"{server.url}/v1/messages", json=request, headers=headers).status_code
+            == 200
+        )
+        server.stop()
+        savings = server.gateway.savings()
+    assert up.received[0].headers["accept-encoding"] == "identity", "or it could not be read"
+    assert (savings.calls, savings.tokens, savings.unreported) == (1, 12, 0)
+    assert savings.paid == savings.full > 0
     assert not store.list()
 
 
@@ -246,6 +305,55 @@ def test_a_store_that_fails_does_not_stop_the_agent() -> None:
         assert not up.refused
 
 
+def full(*_: Any, **__: Any) -> int:
+    raise StoreError("the disk is full")
+
+
+def test_what_a_full_disk_cannot_keep_is_sent_unchanged_until_there_is_room_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the model would be pointed to what nobody can read back. One line says so, and each call counts once."""
+    with (
+        provider(working(60)) as up,
+        gateway(store=MemoryStore(), upstream=up.url, window=5_000) as server,
+    ):
+        agent = Agent(server.url)
+        agent.work(rounds_max=12)
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "append", full)
+            agent.work(prompt="", rounds_max=12)
+        agent.work(prompt="", rounds_max=12)
+        whole = [len(request["messages"]) == 2 * n + 1 for n, request in enumerate(up.requests)]
+    assert not whole[11], "it is folded"
+    assert whole[13:25] == [True] * 12, (
+        "and neither before nor in the first request that is kept again"
+    )
+    assert not any(whole[25:])
+    assert caplog.text.count("a request was not kept: StoreError: the disk is full") == 1
+    savings = server.gateway.savings()
+    assert (savings.requests, savings.calls) == (36, 36)
+
+
+def test_a_gateway_that_fails_closed_sends_nothing_that_a_full_disk_cannot_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (
+        provider(working(60)) as up,
+        gateway(store=MemoryStore(), upstream=up.url, window=5_000, fail_closed=True) as server,
+    ):
+        agent = Agent(server.url)
+        agent.work(rounds_max=12)
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "append", full)
+            agent.ask()  # it is known only behind this one
+            found = agent.post()
+        assert found.status_code == 500
+        assert "the disk is full" in found.json()["error"]["message"]
+        assert len(up.requests) == 13
+        assert agent.post().status_code == 200
+        assert len(up.requests[-1]["messages"]) < len(agent.said)
+
+
 def test_who_is_not_on_this_machine_needs_a_token() -> None:
     with pytest.raises(Exception, match="only with a token"):
         GatewayServer(gateway=Gateway(store=MemoryStore()), host="0.0.0.0")  # noqa: S104 -- not opened
@@ -277,9 +385,14 @@ def test_a_request_goes_to_the_configured_provider_whatever_it_names() -> None:
 
 
 def test_an_upstream_that_is_no_url_is_one_clear_error() -> None:
-    for wrong in ("api.anthropic.com", {"anthropic": "ftp://x"}, {"antropic": "http://x"}):
+    for wrong in (
+        *("api.anthropic.com", "http://", "https://:80", "http://x?y=1", "http://x/v1/messages"),
+        *({"anthropic": "ftp://x"}, {"antropic": "http://x"}),
+    ):
         with pytest.raises(Exception, match="upstream"):
             Gateway(store=MemoryStore(), upstream=wrong).app()
+    for right in ("http://x", "HTTPS://me:secret@x:8080/llm/v1/", "http://[::1]:1/v4"):
+        Gateway(store=MemoryStore(), upstream=right).app()
 
 
 def test_a_client_that_hangs_up_before_the_answer_ends_the_request_to_the_provider() -> None:

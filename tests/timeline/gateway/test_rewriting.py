@@ -24,6 +24,7 @@ from tests.timeline.gateway._agents import (
 )
 from timeline import model_named
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
+from timeline.fake_provider._reply import invalid
 from timeline.fake_provider.wires import RESPONSES
 from timeline.report import Savings
 
@@ -129,6 +130,25 @@ def test_a_refusal_of_what_was_made_is_answered_with_what_the_client_sent() -> N
         assert found.status_code == 200
         assert len(made.body) < len(given.body)
         assert httpx2.Response(200, content=given.body).json() == agent.request()
+
+
+def test_a_refusal_of_what_was_made_teaches_nothing_of_how_the_provider_counts() -> None:
+    """The usage that comes then is of the client's own request, several times as long: all would be folded too early."""
+
+    def prompts(*faults: Fault) -> list[int]:
+        with (
+            provider(working(30)) as up,
+            gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
+        ):
+            agent = Agent(server.url)
+            agent.work(rounds_max=12)
+            up.fault(*faults)
+            agent.work(prompt="")
+            return [len(request["messages"]) for request in up.requests]
+
+    refused = prompts(Fault(error=invalid("messages.3: a new rule")))
+    assert max(refused) == refused[13] == 2 * 12 + 1, "the client's own"
+    assert [*refused[:13], *refused[14:]] == prompts()
 
 
 def test_a_prompt_that_is_too_long_for_the_provider_is_made_shorter_once() -> None:

@@ -333,6 +333,28 @@ def test_what_only_one_place_takes_is_named_in_the_other() -> None:
     assert lines(rendered)[-1].endswith("[{'type': 'text', 'text': '[tool container_upload]'}]")
 
 
+def test_a_reference_loads_a_tool_of_the_request_and_any_other_is_only_named() -> None:
+    """A client's search of its tools answers with references; the provider refuses those to tools that it does not get."""
+    deploy: dict[str, Any] = {"type": "tool_reference", "tool_name": "deploy"}
+    marked = {**deploy, "cache_control": {"type": "ephemeral"}}
+    odd: tuple[Any, ...] = ("gone", 5, [], "")
+    values = [deploy, marked, *({**deploy, "tool_name": name} for name in odd)]
+    parts = tuple(ProviderPart(value=value) for value in values)
+    search: dict[str, Any] = {"name": "search", "input_schema": {"type": "object"}}
+    late = {**search, "name": "deploy", "defer_loading": True}
+    blocks = (prompt("Deploy."), call("a"), result("a", parts=parts))
+    for tools, expected in (
+        ((search, late), [deploy, deploy]),
+        ((search,), ["[tool deploy]"] * 2),
+        ((), ["[tool deploy]"] * 2),
+    ):
+        rendered = shown(*blocks, tools=tools)
+        content = make.unmarked(rendered.messages[-1]["content"][0])["content"]
+        named = [item.get("text", item) for item in content]
+        assert named[:3] == [*expected, "[tool gone]"]
+        assert all(isinstance(item, str) for item in named[2:])
+
+
 @for_each("kind", [ImagePart, DocumentPart])
 @for_each("url", ["file:///a", "data:image/png;base64,AAAA", "a.png", "https://"])
 def test_an_address_where_no_provider_can_fetch_is_named(kind: Any, url: str) -> None:

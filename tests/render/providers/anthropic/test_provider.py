@@ -605,6 +605,21 @@ def test_calls_stay_calls_where_nothing_is_missing_or_nothing_is_asked_for(
     assert kinds.count("tool_use") == kinds.count("tool_result") == 2
 
 
+def test_outside_of_a_result_a_reference_to_a_tool_is_named() -> None:
+    late = {"name": "deploy", "input_schema": {"type": "object"}, "defer_loading": True}
+    part = ProviderPart(value={"type": "tool_reference", "tool_name": "deploy"})
+    calling = (thought(response="r"), call("a", response="r"), result("a", parts=(part,)))
+    view, given = make.view_of(prompt("go"), *calling), context(model=MANUAL, tools=(late,))
+    for seen, last in (
+        (view, [part.value]),
+        (hiding(view, 2), None),
+    ):
+        rendered = make.shown(seen, given)
+        assert rendered.violations == ()
+        content = make.unmarked(rendered.messages[-1]["content"][-1])
+        assert content.get("content", content) == (last or make.text("[tool deploy]"))
+
+
 def test_thinking_that_is_left_leads() -> None:
     view = make.view_of(
         prompt("go"), thought(response="r"), thought(response="r"), call("a", response="r"),

@@ -98,6 +98,11 @@ def marked(count: int, **fields: Any) -> dict[str, Any]:
 
 
 FINE = said(text())
+FOUND_TOOL = request(
+    user(text()),
+    assistant(use()),
+    user(result(content=[{"type": "tool_reference", "tool_name": "deploy"}])),
+)
 
 # Rule, place, the broken request, its repaired twin, and the model that it is meant for.
 Case = tuple[str, str, dict[str, Any], dict[str, Any], Model | None]
@@ -257,6 +262,13 @@ TOOLS: list[Case] = [
         "tools.1",
         {**FINE, "tools": [tool(), tool()]},
         {**FINE, "tools": [tool(), tool("write")]},
+        None,
+    ),
+    (
+        "tool_reference",
+        "messages.2.content.0.content.0",
+        {**FOUND_TOOL, "tools": [tool()]},
+        {**FOUND_TOOL, "tools": [tool(), tool("deploy")]},
         None,
     ),
     (
