@@ -21,7 +21,7 @@ from blocks import (
 from persistence.search._index import is_needle
 from render import overflow_of
 from render.summary._calls import status_of
-from render.summary._identifiers import identifiers
+from render.summary._prose import identifiers
 from render.view._view import quoted
 from tests._table import for_each
 from timeline import Timeline

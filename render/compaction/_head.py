@@ -60,10 +60,9 @@ from render.policy._context import Context, PageRoom
 from render.stages._budget import account, target_of, threshold_of
 from render.stages._visibility import HEAD_SHARE, cut_text, each_at_most
 from render.summary import _actions, _findings, _state
-from render.summary._calls import Run, runs_of
+from render.summary._calls import Run, runs_of, without_number
 from render.summary._findings import USER_TEXTS, rule_in
-from render.summary._identifiers import identifiers, searched
-from render.summary._prose import FENCES, is_prose_line
+from render.summary._prose import FENCES, identifiers, is_prose_line, searched
 from render.summary._text import computed_sections, format_summary
 from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import (
@@ -71,7 +70,6 @@ from render.summary._working_set import (
     oldest_of,
     own_files,
     ranked,
-    shown_lines,
     working_set,
     working_text,
 )
@@ -596,10 +594,13 @@ def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
 
 
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
-    """The lines that the request shows of each kept block, by its version; None: all."""
+    """The lines that the request shows of each kept block, without numbers, by its version; None: all."""
     cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
     left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.tail}
-    return {v: None if text is None else shown_lines(text) for v, text in left.items()}
+    return {
+        version: None if text is None else frozenset(map(without_number, text.split("\n")))
+        for version, text in left.items()
+    }
 
 
 def shortened(fold: FoldRange) -> Iterator[str]:

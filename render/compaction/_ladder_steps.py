@@ -64,7 +64,7 @@ from render.compaction._range import (
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
-from render.summary._identifiers import identifiers, one_line
+from render.summary._prose import identifiers, one_line
 from render.summary._shell import without_middle
 from render.summary._text import span_line
 from render.view._view import Entry, Group, Place, View

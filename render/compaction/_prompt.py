@@ -43,7 +43,7 @@ from render.compaction._head import begun_turn, shortened, summary_block, writte
 from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._visibility import cut_text
-from render.summary._identifiers import one_line
+from render.summary._prose import one_line
 from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import (
     SummaryRoom,

@@ -315,34 +315,29 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 def _kept_sizes(view: View, context: Context) -> list[int]:
     """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
-    share, last = share_of(context), _last_seen(view)
-    return [
-        share if tokens > share and entry.version <= last and _may_cut(entry) else tokens
-        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
-    ]
-
-
-def _may_cut(entry: Entry) -> bool:
-    is_content = isinstance(entry.block, ToolResult | UserAttachment)
-    return is_content and entry.replacement is None and not entry.standing
-
-
-def _last_seen(view: View) -> int:
-    """Version up to which requests have shown everything: all but what is new in the newest round."""
-    if not view.groups:
-        return 0
-    newest = view.groups[-1]
-    return max(newest.sealed, newest.first - 1)
+    share = share_of(context)
+    return [share if is_cut else tokens for _, tokens, is_cut in _sized(view, context)]
 
 
 def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
     """The cuts, by version, of the results from `first` on that a request has shown and that exceed their share."""
-    share, last = share_of(context), _last_seen(view)
+    share = share_of(context)
     return {
         entry.version: clipped(entry, tokens, share, context)
-        for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True)
-        if first <= entry.version <= last and tokens > share and _may_cut(entry)
+        for entry, tokens, is_cut in _sized(view, context)
+        if is_cut and entry.version >= first
     }
+
+
+def _sized(view: View, context: Context) -> Iterator[tuple[Entry, int, bool]]:
+    """Each entry with its tokens, and whether a compaction cuts it: requests have shown all but what is new in the newest
+    round."""
+    share, newest = share_of(context), view.groups[-1] if view.groups else None
+    last = max(newest.sealed, newest.first - 1) if newest else 0
+    for entry, tokens in zip(view.entries, _entry_tokens(view, context), strict=True):
+        is_content = isinstance(entry.block, ToolResult | UserAttachment) and not entry.standing
+        is_seen = entry.version <= last and entry.replacement is None
+        yield entry, tokens, tokens > share and is_seen and is_content
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from msgspec import structs
 
@@ -38,12 +38,14 @@ from render.summary._calls import (
     edits_of,
     file_part,
     lines_asked,
+    nodes,
     outcome,
     shared_folder,
     telling_error,
+    without_folder,
 )
 from render.summary._findings import is_delegated
-from render.summary._identifiers import one_line
+from render.summary._prose import one_line
 from render.summary._shell import (
     ALL,
     CommandLine,
@@ -278,16 +280,9 @@ def main_argument(arguments: Mapping[str, Any]) -> str:
     first text, as a tool's main parameter is its first."""
     if about := _first(arguments, ("summary",)):
         return about
-    stack: list[Any] = [arguments]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str) and (line := re.search(r"^.*\w.*$", item, re.MULTILINE)):
-            return line[0].strip()
-        if isinstance(item, dict):
-            stack += reversed(list(cast("dict[Any, Any]", item).values()))
-        elif isinstance(item, list):
-            stack += reversed(cast("list[Any]", item)[:1])
-    return ""
+    texts = (each for each in nodes(arguments) if isinstance(each, str))
+    lines = (line.strip() for text in texts for line in text.split("\n"))
+    return next((line for line in lines if re.search(r"\w", line)), "")
 
 
 # In the room given.
@@ -339,9 +334,7 @@ def text_of_actions(actions: Sequence[Action]) -> str:
     """One line for each action, or for adjacent ones of one kind; paths are relative to the folder that most share."""
     files = {action.target for action in actions if action.verb in FILES}
     root = shared_folder([*sorted(files), *(action.folder for action in actions)])
-    folder = re.sub(r"\\\\|/", r"[\\\\/]", re.escape(root))
-    path = re.compile(rf"(?<![\w./-]){folder}(?=\S)")
-    lines = [path.sub("", line) if root else line for line in _lines(actions)]
+    lines = [without_folder(line, root) for line in _lines(actions)]
     return "\n".join([f"(paths in {root})", *lines] if root else lines)
 
 

@@ -32,10 +32,9 @@ from blocks import (
     written_paths,
 )
 from blocks.formats import obj
-from render.summary._identifiers import one_line, searched
+from render.summary._prose import one_line, searched
 from render.summary._shell import (
     ALL,
-    NO_SCRIPT,
     Command,
     CommandLine,
     Edit,
@@ -106,7 +105,7 @@ class Run:
     @property
     def script(self) -> Script:
         """What a shell call does with files."""
-        return script_of(self.call.input) if self.kind == "command" else NO_SCRIPT
+        return script_of(self.call.input) if self.kind == "command" else Script()
 
     def of(self, command: CommandLine) -> "Run":
         """The same call, which asks for a command that another call has started, as a run of this command."""
@@ -200,6 +199,7 @@ _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
 )
+"""How an output says that a part of it was left out."""
 
 
 def output_of(text: str) -> tuple[int, int]:
@@ -217,8 +217,6 @@ PROGRAM: Final = "Script "
 """The beginning of the result of a program of Codex, which says that the program ended, and not how its command did."""
 _SESSION: Final = re.compile(r"\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
 """How a program of Codex prints, at its end, that the command which it started goes on."""
-_SESSION_MAX: Final = 80
-"""Characters at the end in which that is looked for."""
 
 
 def _plain_result(text: str) -> str:
@@ -232,7 +230,7 @@ def _plain_result(text: str) -> str:
         fields = obj(None)
     inner, session, status = (fields.get(name) for name in ("output", "session_id", "exit_code"))
     if not isinstance(inner, str):
-        going_on = _SESSION.search(output, max(len(output) - _SESSION_MAX, 0))
+        going_on = _SESSION.search(output)
         if going_on is None:
             return text
         inner, session = output[: going_on.start()].rstrip(), going_on[1]
@@ -240,17 +238,11 @@ def _plain_result(text: str) -> str:
     return f"Process {how}\nOutput:\n{inner}"
 
 
-def is_cut(text: str) -> bool:
-    """Whether an output says that a part of it was left out."""
-    return bool(_LEFT_OUT.search(text))
-
-
 # How a command ended.
 
 
 LINE_MAX: Final = 160
 """Characters of one line of an error."""
-STATUS_MAX: Final = 20
 STATUS_CHARACTERS: Final = 400
 """Characters at the beginning of a result in which its status is looked for, besides what a tool adds behind the output."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
@@ -285,7 +277,7 @@ def status_of(result: ToolResult | None) -> str:
     fields = result.envelope.key_fields
     for key in ("exit_code", "returncode", "exit_status"):
         if key in fields:
-            return one_line(leaves(fields[key]), STATUS_MAX)
+            return one_line(leaves(fields[key]), 20)
     text = _plain_result(text_of(result))
     ends = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
     status = _STATUS.search(ends.lower())
@@ -416,10 +408,10 @@ def shared_folder(paths: Iterable[str]) -> str:
     return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
 
 
-def without_folder(path: str, folder: str) -> str:
-    """The path within a folder; any other path as it is. Tools of Windows write both slashes."""
-    begin, whole = (each.replace("\\", "/") for each in (path[: len(folder)], folder))
-    return path[len(folder) :] if begin == whole else path
+def without_folder(text: str, folder: str) -> str:
+    """The text with each path in the folder relative to it. Tools of Windows write both slashes."""
+    pattern = re.sub(r"\\\\|/", r"[\\\\/]", re.escape(folder))
+    return re.sub(rf"(?<![\w./-]){pattern}(?=\S)", "", text) if folder else text
 
 
 # Changes of files: writes, edits, patches, shell scripts.
@@ -457,19 +449,24 @@ def edits_of(run: Run) -> Iterator[Edit]:
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
     """Each pair of `old...` and `new...` arguments, found in any nested object, and whether all occurrences are meant."""
+    for item in nodes(value):
+        fields = {str(k).lower(): v for k, v in obj(item).items()}
+        texts = {k: v for k, v in fields.items() if isinstance(v, str)}
+        old = next((v for k, v in texts.items() if k.startswith("old")), None)
+        new = next((v for k, v in texts.items() if k.startswith("new")), "")
+        if old is not None:
+            yield old, new, any(fields.get(name) for name in _ALL)
+
+
+def nodes(value: Any) -> Iterator[Any]:
+    """The value and everything inside it, in order."""
     stack = [value]
     while stack:  # as in `leaves`
-        item = stack.pop()
+        yield (item := stack.pop())
         if isinstance(item, dict):
-            fields = {str(k).lower(): v for k, v in cast("dict[Any, Any]", item).items()}
-            texts = {k: v for k, v in fields.items() if isinstance(v, str)}
-            old = next((v for k, v in texts.items() if k.startswith("old")), None)
-            new = next((v for k, v in texts.items() if k.startswith("new")), "")
-            if old is not None:
-                yield old, new, any(fields.get(name) for name in _ALL)
-            stack += reversed(list(fields.values()))
+            stack += reversed(cast("dict[Any, Any]", item).values())
         elif isinstance(item, list | tuple):
-            stack += reversed(cast("list[Any]", item))
+            stack += reversed(cast("Sequence[Any]", item))
 
 
 # Views of files: the lines that results show.
@@ -490,7 +487,7 @@ def file_part(run: Run) -> FilePart | None:
         line, lines = parts[0].line, parts[0].lines
     if len(names) != 1 or not names[0]:
         return None
-    return FilePart(names[0], 0 if is_cut(run.whole) else line, lines)
+    return FilePart(names[0], 0 if _LEFT_OUT.search(run.whole) else line, lines)
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -562,7 +559,7 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     texts = text[start:end].rstrip().split("\n")
     rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
     # A tool that writes, or cuts, says something else than lines.
-    if not rows and part.line and run.kind != "write" and not any(map(is_cut, texts)):
+    if not rows and part.line and run.kind != "write" and not any(map(_LEFT_OUT.search, texts)):
         if _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
         is_short = part.line > 1 and len(texts) < part.lines < ALL  # without blank lines before?

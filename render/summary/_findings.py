@@ -53,12 +53,13 @@ from blocks import (
 )
 from blocks.formats import objs, without_reminders
 from render.summary._calls import Run, output_of
-from render.summary._identifiers import identifiers, one_line
 from render.summary._prose import (
     DEPENDENT,
     ProsePiece,
+    identifiers,
     is_assent,
     is_prose_line,
+    one_line,
     read_prose,
     sentences_of,
     shortened,
@@ -153,7 +154,6 @@ _OBJECTION: Final = re.compile(
 # The user's words.
 
 
-DEMAND_CHARACTERS: Final = 240
 _DEMANDS: Final = re.compile(
     r"\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b",
     re.IGNORECASE,
@@ -166,7 +166,7 @@ def rule_in(words: str, shown: str, turn: str, version: int) -> Iterator[Finding
     sentences = (each.strip() for line in words.split("\n") for each in sentences_of(line))
     visible = " ".join(shown.split())
     demands = (s for s in sentences if _DEMANDS.search(s) and is_prose_line(s) and s not in visible)
-    if text := " ".join(shortened(each, DEMAND_CHARACTERS) for each in demands):
+    if text := " ".join(shortened(each, 240) for each in demands):
         yield Finding(turn=turn, version=version, kind="rule", text=text)
 
 
@@ -273,7 +273,6 @@ NAMELESS_BYTES: Final = 40
 NAMELESS_CUES: Final = 2
 """The most that words alone are worth ("Found it. Confirmed with benchmarks, not guessing.")."""
 LENGTH_MIN: Final = 60
-LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
 """The most names, and the most numbers, that count."""
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
@@ -362,7 +361,7 @@ def _names_in(statement: str) -> int:
 def density(text: str) -> float:
     """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further."""
     worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(text))
-    return float(worths / max(len(text), LENGTH_MIN) ** LENGTH_POWER)
+    return float(worths / max(len(text), LENGTH_MIN) ** 0.6)
 
 
 def announces(statement: str) -> bool:
@@ -463,7 +462,6 @@ REPORTING_TOOLS: Final = frozenset(
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
 Gemini CLI (codebase_investigator). With a `cell_id`, Codex waits for a program. A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
-SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most, so that one does not fill a page."""
 _ACKNOWLEDGED: Final = re.compile(
@@ -489,7 +487,7 @@ def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Find
     for entry in entries:
         for report, source in _told_by(entry, runs):
             if condensed := _outline(report):
-                yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
+                yield _finding(entry, "agent", condensed, one_line(source, 80))
 
 
 def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
@@ -580,9 +578,7 @@ def _one(finding: Finding) -> str:
 
 
 ROOMS: Final = (1.0, 0.9, 0.8, 0.6, 0.4)
-"""If the text is too long after all, the room is taken for so much smaller."""
-CUTS: Final = (1.0, 0.9, 0.75, 0.5)
-"""The same for a statement that is cut."""
+"""If the text, or a statement that is cut, is too long after all, the room is taken for so much smaller."""
 LINE_TOKENS: Final = (18, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
 NEWEST_SHARE: Final = 0.25
@@ -679,7 +675,7 @@ def _cut(finding: Finding, tokens: int, count: Count) -> Finding:
     """The finding with its text, of one statement, cut to so many tokens."""
     text = finding.text
     rest = _size([structs.replace(finding, text="")], count)
-    for share in CUTS:
+    for share in ROOMS:
         short = shortened(text, int(share * len(text) * max(tokens - rest, 0) / (count(text) + 1)))
         finding = structs.replace(finding, text=short)
         if _size([finding], count) <= tokens:

@@ -1,4 +1,4 @@
-"""The form of a text in prose: its statements, and how one is shortened without losing its sense.
+"""What a text shows by its form: its statements, how one is shortened without losing its sense, and its rare identifiers.
 
 A text is taken apart into *pieces*, by form alone, so that it works in any language:
 
@@ -19,7 +19,28 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from render.summary._identifiers import searched, table
+SEARCHED_MAX: Final = 100_000
+"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
+saw."""
+
+
+def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
+    """The text; if it is too long, its beginning and its end."""
+    if len(text) <= characters_max:
+        return (text,)
+    return text[: characters_max // 2], text[-characters_max // 2 :]
+
+
+def table(words: str) -> frozenset[str]:
+    """The words of a table, which are separated by white space."""
+    return frozenset(words.split())
+
+
+def one_line(text: str, characters_max: int) -> str:
+    """The text on one line, cut to at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"
+
 
 Form: TypeAlias = Literal["sentence", "lead", "item", "row"]
 
@@ -34,7 +55,6 @@ WRAPPED_CHARACTERS: Final = 60
 CODE_LINES: Final = 2
 CODE_CHARACTERS: Final = 200
 """Code that is not longer is kept: a command, an address."""
-DEPTH_MAX: Final = 2
 COLON_LEVEL: Final = 1
 """The level of a lead that ends in a colon; headings, level 0, may stand before one."""
 CUT_MIN: Final = 0.5
@@ -66,7 +86,6 @@ _WORDED: Final = re.compile(r"\w")
 _STOPS: Final = frozenset(".!?。！？")
 _MARKS: Final = _STOPS | frozenset(":;|：；")
 """After one of these, a line has ended."""
-_COLONS: Final = (":", "：")
 DEPENDENT: Final = re.compile(
     r"\s*\(|\W*(?:this|that|these|those|it|its|they|so|but|however|which|because|therefore|hence|otherwise|instead|both|neither"
     r"|then|and|or|also|same)\b",
@@ -162,7 +181,7 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
         mark = _ITEM.match(line)
         plain = plain_line(line[mark.end() :] if mark else line)
         if mark and _WORDED.search(plain):
-            depth = min(len(mark["indent"].expandtabs(4)) // 2, DEPTH_MAX)
+            depth = min(len(mark["indent"].expandtabs(4)) // 2, 2)
             yield ProsePiece("item", plain, depth, mark["number"] or "", block)
         elif line.lstrip().startswith("|"):
             if not _TABLE_RULE.fullmatch(line):
@@ -219,7 +238,7 @@ def _sentences(line: str, block: int) -> Iterator[ProsePiece]:
         else:
             wholes.append(sentence)
     for whole, following in pairwise([*wholes, ""]):
-        is_lead = not following and whole.endswith(_COLONS)
+        is_lead = not following and whole.endswith((":", "："))
         form: Form = "lead" if is_lead else "sentence"
         yield ProsePiece(form, whole, COLON_LEVEL * is_lead, block=block)
 
@@ -229,11 +248,11 @@ def sentences_of(line: str) -> list[str]:
     return [each for each in _END.sub(r"\1\n", line).split("\n") if _WORDED.search(each)]
 
 
-def is_prose_line(line: str, share: float = LETTERS_SHARE) -> bool:
-    """Whether at least this share of a line is letters, as of sentences, items and headings."""
+def is_prose_line(line: str) -> bool:
+    """Whether most of a line is letters, as of sentences, items and headings."""
     characters = "".join(line.lstrip(_BULLETS).split())
-    letters = sum(map(str.isalpha, characters))
-    return letters >= min(LETTERS_MIN, len(characters)) and letters >= share * len(characters)
+    letters, size = sum(map(str.isalpha, characters)), len(characters)
+    return letters >= max(min(LETTERS_MIN, size), LETTERS_SHARE * size)
 
 
 def shortened(text: str, characters: int) -> str:
@@ -259,3 +278,36 @@ _ASSENT: Final = table(
     " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
 )
 """English words with which a user only agrees, or tells the agent to go on."""
+
+
+# Rare identifiers: names that an agent refers to and cannot guess. These are paths, URLs, dotted, snake_case and camelCase
+# names, UUIDs, hexadecimal ids and long numbers, but never plain words.
+
+
+LENGTH_MAX: Final = 160
+"""Longer tokens are taken as data."""
+WORD_MAX: Final = 1000
+"""So are longer words, which would take long to search."""
+_TOKEN: Final = re.compile(
+    r"https?://[^\s\"'<>()\[\]{}`|\\,;]++"  # a URL
+    r"|[A-Za-z]:\\[\w.\\-]++"  # a Windows path
+    r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
+    r"|[A-Za-z_][\w-]*+(?:\.[A-Za-z_]\w*+)++"  # a dotted name
+    r"|[0-9a-f]{7,}+|\d{4,}+|[A-Za-z_]\w{5,}+"  # a hash, a long number, a name
+)
+_INNER: Final = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_HASH: Final = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
+
+
+def identifiers(text: str) -> set[str]:
+    """The identifiers of a text; none contains white space."""
+    words = (word for word in set(text.split()) if len(word) <= WORD_MAX)
+    names = (token.rstrip(".-:/") for word in words for token in _TOKEN.findall(word))
+    return set(filter(_is_rare, names))
+
+
+def _is_rare(term: str) -> bool:
+    least = 4 if term.isdigit() else 6  # shorter ones are everywhere
+    is_coded = term.isdigit() or _HASH.fullmatch(term) or (term[:1].isdigit() and "-" in term)
+    return LENGTH_MAX >= len(term) >= least and bool(is_coded or _INNER.search(term))

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from blocks.formats import items
+
 # The command line of a call, and as it is shown.
 #
 #     cd /srv/cart && python3 - <<'EOF' 2>&1 | tail -5
@@ -61,17 +63,13 @@ def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
 def _script(arguments: Mapping[str, Any]) -> str:
     """The script that a call runs, also if it is given as a list of words, without the shell that runs it; empty: none."""
     for value in map(arguments.get, _COMMANDS):
-        match value:
-            case str() if value.strip():
-                return value
-            case [str(shell), str(option), str(script), *_] if basename(
-                shell
-            ) in _SHELLS and re.fullmatch(r"-\w*c", option):
-                return script
-            case [*words] if words:
-                return shlex.join(word for word in words if isinstance(word, str))
-            case _:
-                pass
+        if isinstance(value, str) and value.strip():
+            return value
+        words = [word for word in items(value) if isinstance(word, str)]
+        if words[2:] and basename(words[0]) in _SHELLS and re.fullmatch(r"-\w*c", words[1]):
+            return words[2]
+        if words:
+            return shlex.join(words)
     return ""
 
 
@@ -100,11 +98,9 @@ def _with_documents(by: str | Callable[[re.Match[str]], str], text: str) -> str:
 
 def _measured(document: re.Match[str]) -> str:
     """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
-    text = document["text"].strip()
-    first = (
-        text.split("\n")[0] if document["argument"] else f"<<{document['word']}{document['rest']}"
-    )
-    return f"{first} ({document['text'].count(chr(10))} lines)"
+    mark, text = f"<<{document['word']}{document['rest']}", document["text"]
+    first = text.strip().split("\n")[0] if document["argument"] else mark
+    return f"{first} ({text.count(chr(10))} lines)"
 
 
 def _first_of(match: re.Match[str]) -> str:
@@ -273,8 +269,6 @@ _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function",
 """Words that decide whether the following commands run."""
 ALL: Final = 10**9
 """Stands for an unknown number of lines."""
-HEAD_LINES: Final = 10
-"""Lines that `head` prints by default."""
 
 
 @attrs.frozen
@@ -317,22 +311,19 @@ class Script:
     """Whether it has no other effects or output."""
 
 
-NO_SCRIPT: Final = Script()
-
-
 def script_of(arguments: Mapping[str, Any]) -> Script:
     """What a shell call with these arguments does with files."""
     text = _script(arguments)
-    return parsed(text, folder_of(arguments)) if len(text) <= SCRIPT_MAX else NO_SCRIPT
+    return parsed(text, folder_of(arguments)) if len(text) <= SCRIPT_MAX else Script()
 
 
 @lru_cache(maxsize=128)
 def parsed(text: str, folder: str | None = "") -> Script:
-    """What a script that runs in `folder` does with files; `NO_SCRIPT` if that is not certain."""
+    """What a script that runs in `folder` does with files; nothing if that is not certain."""
     commands, is_plain = _read(text)
     stages = [each for each in commands if each.literal]
     if not is_plain or any(stage.literal[0] in _GUARDING for stage in stages):
-        return NO_SCRIPT
+        return Script()
     edits, parts = list[Edit](), list[FilePart]()
     is_all, before, pipeline = bool(stages), "", list[Command]()
     for stage in stages:
@@ -362,9 +353,8 @@ def _path_of(folder: str | None, word: str) -> str | None:
     """The path of the file that a word names in a folder; None if it is not known, or the shell would expand it."""
     is_literal = word.startswith("~/") or (not _LITERAL.sub("", word) and word[0] != "~")
     name = _unquote(word) if is_literal else ""
-    if name in {"", "-"} or name.startswith("/dev/"):
-        return None
-    if folder is None and not name.startswith(("/", "~")):
+    is_anywhere = folder is None and not name.startswith(("/", "~"))
+    if is_anywhere or name in {"", "-"} or name.startswith("/dev/"):
         return None
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
@@ -393,33 +383,27 @@ _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 def patched(text: str, folder: str = "") -> Iterator[Edit]:
     """The changes of a patch to the files in a folder, one for each hunk; of a file that is added or deleted, one."""
-    file, is_whole = "", False
-    old, new = list[str](), list[str]()
-
-    def hunk() -> Iterator[Edit]:
+    hunks = [("", False, list[str](), list[str]())]
+    for line in text.removesuffix("\n").split("\n"):
+        file, is_whole, old, new = hunks[-1]
+        if match := _PATCHED.match(line):
+            hunks.append((name_of(match[2]), match[1] != "Update", [], []))
+        elif match := _MOVED.match(line):
+            hunks[-1:] = [(file, True, [], []), (name_of(match[1]), is_whole, old, new)]
+        elif match := _UNIFIED_NEW.match(line):
+            hunks[-1] = (name_of(match[1]), False, [], [])
+        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
+            hunks.append(("", False, [], []))
+        elif line.startswith("@@"):
+            hunks.append((file, is_whole, [], []))
+        elif file and not line.startswith(("*** ", "\\ ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]
+    for file, is_whole, old, new in hunks:
         if file and (old or new or is_whole):
             before = None if is_whole else "".join(f"{line}\n" for line in old)
             after = "".join(f"{line}\n" for line in new)
             yield Edit(file=join(folder, file), old=before, new=after, is_lines=True)
-
-    for line in text.removesuffix("\n").split("\n"):
-        header = _PATCHED.match(line)
-        if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
-            yield from hunk()
-            old, new = [], []
-        if header:
-            file, is_whole = name_of(header[2]), header[1] != "Update"
-        elif match := _MOVED.match(line):
-            yield Edit(file=join(folder, file), old=None, new="")
-            file = name_of(match[1])
-        elif match := _UNIFIED_NEW.match(line):
-            file, is_whole, old, new = name_of(match[1]), False, [], []
-        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
-            file = ""
-        elif file and not line.startswith(("@@", "*** ", "\\ ")):
-            old += [] if line.startswith("+") else [line[1:]]
-            new += [] if line.startswith("-") else [line[1:]]
-    yield from hunk()
 
 
 def _is_silent(stage: Command) -> bool:
@@ -457,6 +441,6 @@ def _lines_of(part: FilePart, words: Sequence[str]) -> FilePart | None:
         number = int(match["tail"])
         first, lines = (max(number, 1), ALL) if match["tail"][0] == "+" else (0, number)
     elif not match["all"]:
-        lines = int(match["head"] or HEAD_LINES)
+        lines = int(match["head"] or 10)  # as `head` without a number
     line = part.line + first - 1 if part.line and first else 0
     return FilePart(part.file, line, min(lines, part.lines))

@@ -48,8 +48,7 @@ from render.summary._calls import (
     telling_error,
     without_folder,
 )
-from render.summary._identifiers import one_line, searched, table
-from render.summary._prose import is_assent
+from render.summary._prose import is_assent, one_line, searched, table
 from render.summary._shell import Command, CommandLine, commands_in, name_of
 from render.view._view import Entry
 
@@ -118,7 +117,6 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
 
 
 STEPS_MAX: Final = 40
-STEP_CHARACTERS: Final = 160
 DONE: Final = "done"
 OPEN: Final = "open"
 GONE: Final = "gone"
@@ -191,7 +189,7 @@ def _step(row: Mapping[str, Any]) -> Step:
     identity = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
     status = status or {True: "completed", False: "pending", None: ""}[flag]
     return Step(
-        text=one_line(next(texts, ""), STEP_CHARACTERS),
+        text=one_line(next(texts, ""), 160),
         status=one_line(status, 20),
         id=one_line(str(identity).lstrip("#"), 40),
     )
@@ -516,7 +514,6 @@ def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
 
 
 COMMITS_MAX: Final = 8
-LINKS_MAX: Final = 3
 COMMITTED: Final = re.compile(
     r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
@@ -566,7 +563,7 @@ def git_after(old: Repository, run: Run) -> Repository:
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
     if any(_PULLED.match(" ".join(command.words)) for command in commands):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
-        old = replace(old, links=tuple(links)[-LINKS_MAX:])
+        old = replace(old, links=tuple(links)[-3:])
     return old
 
 

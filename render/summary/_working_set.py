@@ -40,7 +40,7 @@ from typing import Final, NamedTuple, TypeAlias
 import attrs
 
 from blocks import Region, label_of, text_of
-from render.summary._calls import FileRow, Run, Stretch, edits_of, joined, view_of, without_number
+from render.summary._calls import FileRow, Run, Stretch, edits_of, joined, view_of
 from render.summary._shell import Edit, folder_of
 from render.view._view import Entry
 
@@ -292,9 +292,8 @@ def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
     is_program = bool(run.command and _PROGRAM.search(text) and _WRITING.search(text))
     parts = [(text, is_program, False)]
     if run.command and not is_program:
-        lines = [(c, _REWRITING.match(" ".join(c.words))) for c in run.commands]
-        parts = [(c.text, bool(c.change), bool(rewriting)) for c, rewriting in lines]
-        parts = [part for part in parts if part[1] or part[2]]
+        lines = ((c, bool(_REWRITING.match(" ".join(c.words)))) for c in run.commands)
+        parts = [(c.text, bool(c.change), anew) for c, anew in lines if c.change or anew]
     for part, is_changed, is_rewritten in parts:
         is_any = is_rewritten and not _FILE.search(part)
         for name, copy in copies.items():
@@ -311,11 +310,6 @@ def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
 
 VisibleLines: TypeAlias = Mapping[int, frozenset[str] | None]
 """The lines that a request shows of each block, by its version; None: all."""
-
-
-def shown_lines(text: str) -> frozenset[str]:
-    """The lines of a shortened result, without numbers."""
-    return frozenset(map(without_number, text.split("\n")))
 
 
 def working_set(

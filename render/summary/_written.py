@@ -24,8 +24,7 @@ write it, is added to that one by rules: what must not drift is carried verbatim
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
-from types import MappingProxyType
+from itertools import accumulate, product, takewhile
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -74,7 +73,7 @@ def _same(*names: str) -> Mapping[str, str]:
     return {name: name for name in names}
 
 
-_KINDS: Final[Mapping[str, _Kind]] = MappingProxyType({
+_KINDS: Final[Mapping[str, _Kind]] = {
     "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
     "open_items": _Kind("o", "Open items", "open", OpenItem, _same("item", "priority")),
     "decisions": _Kind("d", "Decisions", "decisions", Decision, _same("decision", "reason", "rejected")),
@@ -94,14 +93,14 @@ _KINDS: Final[Mapping[str, _Kind]] = MappingProxyType({
     "artifacts": _Kind(
         "a", "Artifacts", "artifacts", ArtifactNote, _same("path", "description", "read_when")
     ),
-})  # fmt: skip
+}  # fmt: skip
 """The lists of a summary, in the order in which they are shown."""
-_TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType({
+_TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "task": ("goal", "Goal"),
     "state": ("state", "Current state"),
     "plan": ("next", "Next"),
     "turn_context": ("turn_context", "Turn Context (split turn)"),
-})  # fmt: skip
+}  # fmt: skip
 """By field of a summary: what a model calls it, and its heading."""
 
 # The text.
@@ -381,18 +380,11 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _text(value: Any) -> str:
     """What a model gave, as one text."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return value.strip()
-        case list():
-            return "; ".join(filter(None, map(_text, cast("list[Any]", value))))
-        case dict():
-            pairs = cast("dict[str, Any]", value).items()
-            return "; ".join(f"{name}: {_text(each)}" for name, each in pairs)
-        case _:
-            return str(value)
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(_text, cast("list[Any]", value))))
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_text(each)}" for name, each in obj(value).items())
+    return "" if value is None else str(value).strip()
 
 
 # The room.
@@ -432,14 +424,9 @@ class SummaryRoom:
 
     def first(self, items: Iterable[Item], tokens_max: int, each_max: int) -> tuple[Item, ...]:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
-        fitting: list[Item] = []
-        for item in items:
-            short = item if self.size(item) <= each_max else self.cut(item, each_max)
-            tokens_max -= self.size(short)
-            if tokens_max < 0:
-                break
-            fitting.append(short)
-        return tuple(fitting)
+        short = [x if self.size(x) <= each_max else self.cut(x, each_max) for x in items]
+        sizes = accumulate(map(self.size, short))
+        return tuple(short[: sum(size <= tokens_max for size in sizes)])
 
     def cut(self, item: Item, tokens_max: int) -> Item:
         """The entry in at most `tokens_max`, its longest texts cut; of a list the last items, behind a gap."""
@@ -447,10 +434,8 @@ class SummaryRoom:
             return self.shortened(item, tokens_max - self.size(""))
         if isinstance(item, NamedList):
             items = tuple(each for each in item.items if each != GAP)
-            while items and self.size(item) > tokens_max:
-                items = items[
-                    max(1, len(items) * (self.size(item) - tokens_max) // self.size(item)) :
-                ]
+            while items and (over := self.size(item) - tokens_max) > 0:
+                items = items[max(1, len(items) * over // (over + tokens_max)) :]
                 item = structs.replace(item, items=(GAP, *items))
             return item if items else NamedList(title=self.shortened(item.title, tokens_max))
         texts = {k: getattr(item, k) for k in item.__struct_fields__ if k != "priority"}
@@ -461,17 +446,11 @@ class SummaryRoom:
         return structs.replace(item, **texts)
 
 
-# Merging with the summary before. One that is not complete is added to it:
+# Merging with the summary before. One that is not complete is added to it: the task stays the oldest, state and plan are the
+# newest, lists are joined.
 #
-#     task                          the oldest one
-#     constraints decisions facts   joined; see below
-#     state plan                    the newest ones
-#     the other lists               joined
-#
-# If history is too long, as much as is over goes: long outcomes of completed work are shortened, then tool outcomes, artifacts,
-# completed work, resolved errors, findings and other errors go, what was touched longest ago first; of a complete summary
-# first those that it took over, then its own. Only if that is not enough, decisions and lists go, plan and state are
-# cut, and then open items, constraints and the task. The last entry to go is shortened if half of it fits.
+# If history is too long, as much as is over goes, in the order of `_fitted`, what was touched longest ago first; of a complete
+# summary first what it took over, then its own. The last entry to go is shortened if half of it fits.
 #
 # Of summaries that are added, each list of constraints, decisions and facts has a room of its own. Carried entries stay, new
 # ones get the remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
@@ -496,8 +475,6 @@ ITEM_SHARE: Final = 0.25
 """Share of the history's room for one entry; a named list, which is of use only as a whole, may have twice as much."""
 BRIEF_SHARE: Final = 0.015
 """The same for completed work whose outcome is shortened."""
-HEAD_SHARE: Final = 0.5
-"""Share of the prefix's room for the beginning of the turn."""
 GAP: Final = "[…]"
 """Replaces the middle of a turn's context."""
 
@@ -548,7 +525,7 @@ def _continued(old: str, new: str, room: SummaryRoom) -> str:
     text = f"{old}\n{new}".strip() if new.strip() not in old else old
     if room.count(text) <= room.prefix:
         return text
-    lines, half = text.split("\n"), int(HEAD_SHARE * room.prefix)
+    lines, half = text.split("\n"), room.prefix // 2
     head = room.first(takewhile(GAP.__ne__, lines), half, half)
     left = room.prefix - room.count("\n".join([*map(str, head), GAP, ""]))
     rest = [line for line in lines[len(head) :] if line != GAP]
@@ -562,10 +539,9 @@ def _fitted(
     """The summary with its history reduced to its room; what `before` has as well goes before the like that is new."""
     older = set(_entries(_concise(before, room)))
     summary = _briefer(summary, room, older)
-    for names in (FORCED_OUT, HELD):
-        for old in (older, None):
-            for name in names:
-                summary = _fewer(summary, name, room, old)
+    for names, old in product((FORCED_OUT, HELD), (older, None)):
+        for name in names:
+            summary = _fewer(summary, name, room, old)
     for name in ("plan", "state"):
         summary = _shorter(summary, name, room)
     for name in HELD_FAST:

@@ -3,7 +3,7 @@
 _actions: test_actions.py
 _calls: test_outcomes.py, test_output.py, test_files.py
 _findings: test_findings.py, test_turns.py
-_identifiers: test_identifiers.py
+_prose: test_prose.py, test_identifiers.py
 _state: test_state.py, test_edits.py, test_runs.py
 _text: test_text.py, test_dates.py, ../compaction/test_counts.py
 _working_set: test_working_set.py, test_copies.py

@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from render.summary._identifiers import _is_rare, identifiers
+from render.summary._prose import _is_rare, identifiers
 from tests._table import for_each
 from timeline.replay import _recall
 from timeline.replay._recall import rare_names

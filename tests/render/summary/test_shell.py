@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from render.summary._calls import runs_of
 from render.summary._shell import (
     ALL,
-    NO_SCRIPT,
     Edit,
     FilePart,
     Script,
@@ -129,7 +128,7 @@ def test_a_patch_in_a_shell_is_read() -> None:
 
 def test_another_tool_runs_no_script() -> None:
     (run,) = runs_of(view_of(call("a", name="ask", command="cat F")).entries).values()
-    assert run.script == NO_SCRIPT
+    assert run.script == Script()
 
 
 PARTS = st.sampled_from(
