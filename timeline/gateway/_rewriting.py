@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import (
-    Answered,
     AssistantThinking,
     BlockId,
     BlocksHidden,
@@ -33,6 +32,8 @@ from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react import measured
 
 log = logging.getLogger("foldline.gateway")
+_NONE: Final = "?"
+"""The hash of no request (`blocks.Answered.UNKNOWN`)."""
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
@@ -82,7 +83,7 @@ class AgentCall:
     def as_given(self) -> "AgentCall":
         """The same call, sent as the client wrote it: its answer and its usage are not of what was rendered."""
         raw, account = self.request.body.raw, attrs.evolve(self.rendered.account, estimated=0)
-        rendered = attrs.evolve(self.rendered, account=account, sent=Answered.UNKNOWN)
+        rendered = attrs.evolve(self.rendered, account=account, sent=_NONE)
         return attrs.evolve(self, body=raw, ours=raw, rendered=rendered)
 
     @property
