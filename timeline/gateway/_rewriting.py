@@ -32,8 +32,7 @@ from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react import measured
 
 log = logging.getLogger("foldline.gateway")
-_NONE: Final = "?"
-"""The hash of no request (`blocks.Answered.UNKNOWN`)."""
+_NONE: Final = "?"  # the hash of no request: `blocks.Answered.UNKNOWN`
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
