@@ -725,10 +725,12 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     sizes = Counter(pieces[i].block for i in order if pieces[i].is_listed)
     stands = Counter(pieces[i].block for i in picks if pieces[i].is_listed)
     gone = [b for b, n in sorted(sizes.items()) if n < len(pieces) and stands[b] < LIST_SHARE * n]
-    if gone:  # half of them, since what they leave may be enough for the others
+    if gone:  # half of them, with their leads, since what they leave may be enough for the others
         half = gone[: (len(gone) + 1) // 2]
-        left_over = [each for each in pieces if not (each.is_listed and each.block in half)]
-        if rest := text_of_pieces(tidy(left_over)):  # without their leads, too
+        goes = [each.is_listed and each.block in half for each in pieces]
+        kept = zip(pieces, goes, [*goes[1:], False], strict=True)
+        left_over = [p for p, out, after in kept if not (out or (p.form == "lead" and after))]
+        if rest := text_of_pieces(tidy(left_over)):
             return _condensed(structs.replace(finding, text=rest), tokens, count)
     if gone or not picks:
         short = _line([finding], tokens, count)

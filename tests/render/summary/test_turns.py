@@ -75,9 +75,12 @@ def test_each_turn_has_a_line_as_long_as_there_is_room_for_one_each() -> None:
     assert few == [f"t{n}" for n in range(31 - len(few), 31)], "else the newest"
 
 
+@for_each("behind", ["", "\n\nCan you run ledger.py again?"])
 @for_each("room", [40, 60, 80, 100])
-def test_of_a_list_at_least_a_third_is_told_or_nothing_not_even_its_lead(room: int) -> None:
-    told = f"{CAUSE}\n\nThe tables of ledger.py keep the sign:\n{LIST}"
+def test_of_a_list_at_least_a_third_is_told_or_nothing_not_even_its_lead(
+    room: int, behind: str
+) -> None:
+    told = f"{CAUSE}\n\nThe tables of ledger.py keep the sign:\n{LIST}{behind}"
     left = text(fitted((report(1, told),), room, count))
     items = left.count("  - file_")
     assert items == 0 or items >= LIST_SHARE * 5
