@@ -15,7 +15,6 @@ import attrs
 from blocks import MisuseError, in_words
 from blocks.formats import Format, Stream, event_of, obj, objs, stream_of, string
 from render import Json, Overflow, overflow_of
-from timeline._arguments import checked_kind
 
 Options: TypeAlias = Mapping[str, Any]
 
@@ -240,7 +239,8 @@ def overflow_in(error: BaseException) -> Overflow | None:
     Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
     the first two are called `code` and `details`.
     """
-    checked_kind(error, BaseException, "overflow_in()", "error")
+    if not isinstance(error, BaseException):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise MisuseError(f"overflow_in(): error must be a BaseException, not {in_words(error)}")
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     details = _details(getattr(error, "body", getattr(error, "details", None)))
     kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
