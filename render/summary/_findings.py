@@ -728,8 +728,8 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     if gone:  # half of them, with their leads, since what they leave may be enough for the others
         half = gone[: (len(gone) + 1) // 2]
         goes = [each.is_listed and each.block in half for each in pieces]
-        kept = zip(pieces, goes, [*goes[1:], False], strict=True)
-        left_over = [p for p, out, after in kept if not (out or (p.form == "lead" and after))]
+        rows = zip(pieces, goes, [*goes[1:], False], strict=True)
+        left_over = [p for p, out, after in rows if not (out or (p.form == "lead" and after))]
         if rest := text_of_pieces(tidy(left_over)):
             return _condensed(structs.replace(finding, text=rest), tokens, count)
     if gone or not picks:
