@@ -261,10 +261,9 @@ def shortened(text: str, characters: int) -> str:
         return text
     room = max(characters - len(_LEFT_OUT), 1)
     ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= CUT_MIN * room]
-    cut = text[: ends[-1]] if ends else text[:room].rsplit(" ", 1)[0]
-    if not (cut := cut.rstrip(_TRAILING)):
-        return text[: max(characters - 1, 0)] + "…"
-    return cut if ends and cut[-1] in _STOPS else cut + _LEFT_OUT
+    cut = (text[: ends[-1]] if ends else text[:room].rsplit(" ", 1)[0]).rstrip(_TRAILING)
+    short = cut if ends and cut[-1:] in _STOPS else cut + _LEFT_OUT
+    return short if cut and len(short) <= characters else text[: max(characters - 1, 0)] + "…"
 
 
 def is_assent(words: str) -> bool:

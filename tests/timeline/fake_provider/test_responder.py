@@ -242,7 +242,7 @@ def test_a_port_that_is_taken_is_one_clear_line(capsys: pytest.CaptureFixture[st
         port = taken.getsockname()[1]
         assert main(["--port", str(port)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"{port}: Address already in use")
+    assert said.startswith(f"cannot listen on port {port} of ")
     assert said.count("\n") == 1
 
 
