@@ -255,8 +255,8 @@ async def _chunks(
     try:
         async for chunk in response.aiter_raw():
             seen(chunk)
-            yield chunk
             await asyncio.sleep(0)  # a client that has hung up is noticed only in between
+            yield chunk  # nothing comes between the last one and `over`: the next request waits for that
     finally:  # also if the client hangs up before the provider ends
         over()
         await response.aclose()
