@@ -3,6 +3,7 @@
 from typing import Any, TypeAlias
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import Block, UsageRecorded
 
@@ -27,7 +28,12 @@ class Responded:
     """Thinking, text and tool calls, in order; never empty."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """The usage that the log reports, of the same `model`; its fields `id` and `at` are placeholders. None: not reported."""
+    """The usage that the log reports; its fields `id` and `at` are placeholders. None: not reported."""
+
+    @property
+    def spent(self) -> UsageRecorded | None:
+        """The usage, as that of the response's model."""
+        return self.usage and replace(self.usage, model=self.model)
 
 
 Item: TypeAlias = Arrived | Responded

@@ -93,7 +93,7 @@ class ReplayOptions:
         for a window and a model that are not the session's own."""
         if self.model or self.provider or self.window is not None:
             return 0.0
-        return kept_in([(call.at, call.usage) for call in session.calls if call.usage])
+        return kept_in([(call.at, call.spent) for call in session.calls if call.spent])
 
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""

@@ -652,9 +652,9 @@ def _hidden(replay: Replay) -> tuple[Counter[HideReason], Counter[HideReason]]:
 def _recorded_bill(replay: Replay) -> RecordedBill:
     """The recorded bill, and what the same calls would have cost here."""
     calls = replay.session.calls
-    bill = recorded_bill([call.usage for call in calls], replay.session.aside)
+    bill = recorded_bill([call.spent for call in calls], replay.session.aside)
     sent = [
-        RecordedCall(point.at, call.usage, point.full_tokens, step)
+        RecordedCall(point.at, call.spent, point.full_tokens, step)
         for point, call, step in zip(replay.points, calls, replay.steps, strict=True)
     ]
     is_kept = replay.options.kept_for(replay.session) > 0

@@ -70,7 +70,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "notes": [*bill.lines(), *result.notices],
         "summaries": cost.summaries,
     }
-    recorded = [call.usage for call in replayed.session.calls]
+    recorded = [call.spent for call in replayed.session.calls]
     collector = Collector(prompting, full=list(replayed.full), recorded=recorded)
     return Reported(facts=facts, collector=collector.read(replayed.log))
 

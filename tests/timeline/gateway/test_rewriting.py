@@ -1,5 +1,7 @@
 """Under pressure the provider gets the render: valid, with the client's own marks, in its own words."""
 
+import json
+import re
 from typing import Any
 
 import httpx2
@@ -99,7 +101,7 @@ def test_all_but_the_conversation_stays_as_the_client_wrote_it() -> None:
 
 
 def test_a_billing_line_that_changes_each_time_costs_nothing() -> None:
-    def prompts(*, changes: bool) -> list[Any]:
+    def prompts(*, changes: bool) -> str:
         with provider(working(12)) as up:
             with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
                 agent = Agent(server.url)
@@ -109,7 +111,8 @@ def test_a_billing_line_that_changes_each_time_costs_nothing() -> None:
                     agent.system = [{"type": "text", "text": line}, *SYSTEM]
                     call = agent.ask()["content"][-1]
                     agent.said.append({"role": "user", "content": [agent._result(call)]})
-            return [request["messages"] for request in up.requests]
+            sent = json.dumps([request["messages"] for request in up.requests])
+            return re.sub(r"toolu_fake\w+", "toolu", sent)  # made from the request
 
     assert prompts(changes=True) == prompts(changes=False)
 

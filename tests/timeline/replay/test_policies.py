@@ -28,7 +28,7 @@ def test_the_others_are_systems_that_others_have_built() -> None:
 
 def test_each_costs_more_than_the_one_before_and_keeps_more(means: tuple[Means, ...]) -> None:
     assert [mean.policy for mean in means] == NAMES
-    for measure in ("cost", "far", "far_context"):
+    for measure in ("cost", "far"):
         values = [getattr(mean, measure) for mean in means]
         assert values == sorted(values), measure
     frugal, default, _ = means
