@@ -616,11 +616,8 @@ class _Recording:
     def _whole(self, failure: object) -> Json | None:
         """The response to record, if it is not recorded yet."""
         arriving = self._arriving
-        if (
-            self._first
-            and not failure
-            and arriving.stream == formats.stream_of(arriving.format, "")
-        ):
+        untouched = formats.stream_of(arriving.format, "")
+        if self._first and not failure and arriving.stream == untouched:
             fields = in_short(", ".join(self._first))
             raise ArgumentError(
                 f"recording({arriving.format!r}): no event of the stream is of this format; the first has {fields}"

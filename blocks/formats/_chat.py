@@ -201,9 +201,8 @@ class ChatStream:
     _reason: str = attrs.field(default="", init=False)
 
     def add(self, event: Json) -> None:
-        event = (
-            obj(event.get("chunk")) or event
-        )  # as an event of `client.chat.completions.stream` has it
+        # An event of `client.chat.completions.stream` has the chunk inside it.
+        event = obj(event.get("chunk")) or event
         if event.get("type") and "choices" not in event:
             return  # further events of that, which repeat what the chunks say
         head = {name: event[name] for name in ("id", "model", "usage") if event.get(name)}

@@ -532,7 +532,7 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     rules = [
         rule
         for version, block, shown in cut
-        for rule in rule_in(without_pasted(words_of(block)), shown, block.turn, version)
+        if (rule := rule_in(without_pasted(words_of(block)), shown, block.turn, version))
     ]
     return replace(
         digest,

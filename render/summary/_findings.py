@@ -161,13 +161,16 @@ _DEMANDS: Final = re.compile(
 """English words in which demands are made."""
 
 
-def rule_in(words: str, shown: str, turn: str, version: int) -> Iterator[Finding]:
-    """The sentences of the user's words that demand something and are no longer shown."""
+DEMAND_CHARACTERS: Final = 240
+
+
+def rule_in(words: str, shown: str, turn: str, version: int) -> Finding | None:
+    """The sentences of the user's words that demand something and are no longer shown, if any."""
     sentences = (each.strip() for line in words.split("\n") for each in sentences_of(line))
     visible = " ".join(shown.split())
     demands = (s for s in sentences if _DEMANDS.search(s) and is_prose_line(s) and s not in visible)
-    if text := " ".join(shortened(each, 240) for each in demands):
-        yield Finding(turn=turn, version=version, kind="rule", text=text)
+    text = " ".join(shortened(each, DEMAND_CHARACTERS) for each in demands)
+    return Finding(turn=turn, version=version, kind="rule", text=text) if text else None
 
 
 def _finding(entry: Entry, kind: str, text: str, source: str = "") -> Finding:
@@ -359,7 +362,8 @@ def _names_in(statement: str) -> int:
 
 @lru_cache(maxsize=4096)
 def density(text: str) -> float:
-    """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further."""
+    """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further. The power is
+    between a sum, which takes the longest first (0), and a true density, which takes the shortest (1)."""
     worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(text))
     return float(worths / max(len(text), LENGTH_MIN) ** 0.6)
 

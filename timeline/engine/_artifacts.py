@@ -171,7 +171,7 @@ class ArtifactService:
             about = self.description(proposal.path, first_line, sensitivity=proposal.sensitivity)
             store = self.store
             return store.put(text.encode(errors="surrogatepass"), about) if store else None
-        except Exception as error:
+        except Exception as error:  # the store is foreign code: the content stays, and it renders
             cause = None if isinstance(error, FoldlineError) else error
             message = "an artifact could not be stored (%s); its content stays in the prompt"
             log.warning(message, error, exc_info=cause)

@@ -233,7 +233,7 @@ class Served:
         if overflow is not None:
             try:
                 smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
-            except Exception as error:  # noqa: BLE001 -- on any error the client's own is sent
+            except Exception as error:  # noqa: BLE001 -- whatever fails here, the client's own is sent
                 log.warning("sent unchanged: %s: %s", type(error).__name__, error)
         else:
             status = response.status_code
@@ -252,7 +252,7 @@ class Served:
             usage = self.meter.answered(call, response, account)
             is_billed = True
             self.rewriter.learn(call, usage)
-        except Exception as error:  # the client already has the answer
+        except Exception as error:  # the client has its answer: what fails here is only logged
             if not is_billed:
                 self.meter.count("unreported")
             cause = None if isinstance(error, FoldlineError) else error

@@ -482,7 +482,7 @@ def _failed(call: ToolCall, error: BaseException) -> ToolReply:
     is_ours = isinstance(error, NotCalledError | GivenUpError)
     try:
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 -- a class of the tool, too
+    except Exception:  # noqa: BLE001 -- `__str__` is foreign code, too
         text = type(error).__name__
     outcome: ResultOutcome = "partial" if isinstance(error, GivenUpError) else "failure"
     return ToolReply(output=text, is_error=True, outcome=outcome)

@@ -246,7 +246,7 @@ class ModelSummarizer:
             try:
                 arguments = api.arguments(prompt.request, model, limit, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
-            except Exception as error:  # of a foreign client: tried again, then raised
+            except Exception as error:  # clients share no class of errors: tried again, then raised
                 failure = error
                 if overflow := overflow_in(error):
                     raise _TooLongError(prompt, limit, overflow) from error

@@ -325,14 +325,19 @@ def test_forgetting_the_block_takes_the_artifact_with_it(store: EventStore) -> N
         assert "forgotten on request" in text_of(timeline.read("tc:t1.c1.result"))
 
 
+def asked_with_its_artifact_in(store: EventStore, place: Path) -> str:
+    """The reference of the artifact, which is in another place than the log."""
+    with opened(store, artifacts=place) as timeline:
+        asked(timeline)
+        return artifact_in(timeline)
+
+
 @pytest.mark.parametrize("path", ["tc:t1.c1.result", None])
 def test_what_would_stay_in_another_place_is_not_forgotten_without_it(
     tmp_path: Path, path: str | None
 ) -> None:
     with SQLiteStore(tmp_path / "talks.sqlite") as made:
-        with opened(made, artifacts=tmp_path / "artifacts") as timeline:
-            asked(timeline)
-            artifact = artifact_in(timeline)
+        artifact = asked_with_its_artifact_in(made, tmp_path / "artifacts")
         before = log_of(made)
         with opened(made) as other, pytest.raises(MisuseError, match=f"{artifact} is not in this"):
             other.forget(path)
@@ -347,9 +352,7 @@ def test_who_says_that_there_are_no_artifacts_is_told_what_may_remain(
     tmp_path: Path, path: str | None
 ) -> None:
     with SQLiteStore(tmp_path / "talks.sqlite") as made:
-        with opened(made, artifacts=tmp_path / "artifacts") as timeline:
-            asked(timeline)
-            artifact = artifact_in(timeline)
+        artifact = asked_with_its_artifact_in(made, tmp_path / "artifacts")
         with Timeline.open("talk", store=made, artifacts=None) as other:
             assert (
                 f"artifact {artifact}, if it is in another store" in other.forget(path).may_remain

@@ -154,10 +154,10 @@ def test_what_turns_out_to_be_async_in_a_sync_timeline_is_logged(
     async def hook(_: object) -> bool:
         raise AssertionError
 
-    def begin(compacting: Compacting) -> object:
+    def begin(compacting: Compacting) -> Any:
         return hook(compacting)
 
-    timeline = full(Hooks(on_before_compaction=[begin]), limits()[0])  # type: ignore[list-item]
+    timeline = full(Hooks(on_before_compaction=[begin]), limits()[0])
     with caplog.at_level(logging.ERROR, logger="foldline"):
         timeline.render()
     assert "AsyncTimeline" in caplog.text

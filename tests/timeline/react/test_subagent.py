@@ -7,7 +7,7 @@ import attrs
 import pytest
 from pydantic import BaseModel
 
-from blocks import MisuseError, ToolCall, ToolResult, UserPrompt
+from blocks import MisuseError, TimelineId, ToolCall, ToolResult, UserPrompt
 from persistence import MemoryStore
 from tests._practice import Practice
 from tests._sizes import PATIENCE, until
@@ -136,7 +136,7 @@ def test_it_may_have_another_model_and_another_store(practice: Practice) -> None
         "claude-sonnet-5-5",
     ]
     [call] = desk.blocks(ToolCall)
-    assert elsewhere.head(f"desk/{call.id}")  # type: ignore[arg-type]  # an id
+    assert elsewhere.head(TimelineId(f"desk/{call.id}"))
     assert not desk.server.refused
 
 
