@@ -209,7 +209,7 @@ class Rendered:
     """SHA-256 over the request, cache marks included, as hexadecimal text."""
     prefix_hash: str
     sent: str
-    """Hash of system prompt, tools and all content without cache marks, to which an answer's thinking is bound."""
+    """Hash of system prompt, tools and all content without cache marks, to which an answer's thinking is bound; empty: another is sent."""
     shown: int
     """Version of the view that was rendered."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)

@@ -960,7 +960,7 @@ def answered_by(rendered: Rendered | None, version: int, call: str = "record()")
             f"{call}: this request showed version {rendered.shown}, and the timeline has {version}: "
             "record the response where the request came from"
         )
-    return Answered(shown=rendered.shown, sent=rendered.sent)
+    return Answered(shown=rendered.shown, sent=rendered.sent or Answered.UNKNOWN)
 
 
 def folded_at(engine: Engine, source: str) -> Flow[int]:

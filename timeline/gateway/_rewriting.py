@@ -32,7 +32,6 @@ from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react import measured
 
 log = logging.getLogger("foldline.gateway")
-_NONE: Final = "?"  # the hash of no request: `blocks.Answered.UNKNOWN`
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""
@@ -82,7 +81,7 @@ class AgentCall:
     def as_given(self) -> "AgentCall":
         """The same call, sent as the client wrote it: its answer and its usage are not of what was rendered."""
         raw, account = self.request.body.raw, attrs.evolve(self.rendered.account, estimated=0)
-        rendered = attrs.evolve(self.rendered, account=account, sent=_NONE)
+        rendered = attrs.evolve(self.rendered, account=account, sent="")
         return attrs.evolve(self, body=raw, ours=raw, rendered=rendered)
 
     @property
