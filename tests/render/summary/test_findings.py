@@ -400,6 +400,7 @@ def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> N
     told = "The reader is old.\nIt must keep the sign. It was written in May.\n> never: 0x00 == 0x01 // 17"
     told += "\nwarning: Read-only file system (os error 30) at index.crates.io-1949cf8c6b5b557f/.cache/ah/as/ahash"
     rule = rule_in(told, "", "t1", 1)
+    assert rule
     assert (rule.kind, rule.text) == ("rule", "It must keep the sign.")
     assert rule_in(told, "… It must keep the sign. …", "t1", 1) is None
 
