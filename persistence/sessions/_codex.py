@@ -29,6 +29,8 @@ from persistence.sessions._source import Source, seconds
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _USAGE = ("input_tokens", "cached_input_tokens", "output_tokens")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_METADATA = re.compile(r'"metadata":\{"exit_code":(-?\d{1,9})[^{}]*\}\}\s*\Z')
+"""The end of an output of versions until the end of 2025, which is a JSON object."""
 _HEADER_CHARS = 200
 """How many characters at the beginning of an output may contain its exit code."""
 
@@ -155,5 +157,6 @@ class _Reader:
 
 
 def _result(parts: tuple[Part, ...], line: int) -> LoggedResult:
-    match = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
+    text = text_of_parts(parts[:1])
+    match = _METADATA.search(text[-_HEADER_CHARS:]) or _EXIT.search(text[:_HEADER_CHARS])
     return LoggedResult(parts=parts, exit_code=int(match[1]) if match else None, line=line)

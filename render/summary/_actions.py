@@ -168,7 +168,8 @@ def _action_of(run: Run, version: int) -> Action:
 def _of_files(run: Run, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
     is_command = run.kind == "command"
-    if is_command and (failure or run.status not in WENT_WELL or not run.script.is_all):
+    is_plain = run.script.is_all or {c.words[0] for c in run.commands} == {"apply_patch"}
+    if is_command and (failure or run.status not in WENT_WELL or not is_plain):
         return None
     if edits := list(edits_of(run)):
         is_new = all(edit.old is None and not edit.is_added for edit in edits)

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, cast
@@ -196,7 +197,8 @@ _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`, if its last line begins or ends like one of these."""
 _LAST: Final = ("[", "Shell cwd", *(f"{name}: " for name in _FIELDS))
 _LEFT_OUT: Final = re.compile(
-    r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
+    r"(?:…|\.\.\.|\[)\W{0,3}(?:\d+ \w+ (?:truncated|omitted|elided)|omitted \d+ of \d+ lines)"
+    r"|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
 )
 """How an output says that a part of it was left out."""
@@ -220,17 +222,18 @@ _SESSION: Final = re.compile(r"\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
 
 
 def _plain_result(text: str) -> str:
-    """The result of a program of Codex, as the tool that it called would have written it; any other result as it is."""
-    if not text.startswith(PROGRAM):
-        return text
-    output = text[output_of(text)[0] :]
-    try:
-        fields = obj(json.loads(output, strict=False))
-    except (ValueError, RecursionError):
-        fields = obj(None)
-    inner, session, status = (fields.get(name) for name in ("output", "session_id", "exit_code"))
-    if not isinstance(inner, str):
-        going_on = _SESSION.search(output)
+    """The result of a program of Codex as the tool that it called would have written it; one that is a JSON object with an
+    output, as older versions of Codex have, likewise; any other as it is."""
+    is_program = text.startswith(PROGRAM)
+    output = text[output_of(text)[0] :] if is_program else text
+    fields = obj(None)
+    if output.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            fields = obj(json.loads(output, strict=False))
+    known = {**obj(fields.get("metadata")), **fields}
+    inner, session, status = (known.get(name) for name in ("output", "session_id", "exit_code"))
+    if not isinstance(inner, str) or not (is_program or isinstance(status, int)):
+        going_on = _SESSION.search(output) if is_program else None
         if going_on is None:
             return text
         inner, session = output[: going_on.start()].rstrip(), going_on[1]
@@ -487,7 +490,7 @@ def file_part(run: Run) -> FilePart | None:
         line, lines = parts[0].line, parts[0].lines
     if len(names) != 1 or not names[0]:
         return None
-    return FilePart(names[0], 0 if _LEFT_OUT.search(run.whole) else line, lines)
+    return FilePart(names[0], line, lines)
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -558,11 +561,14 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     start, end = output_of(text)
     texts = text[start:end].rstrip().split("\n")
     rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
-    # A tool that writes, or cuts, says something else than lines.
-    if not rows and part.line and run.kind != "write" and not any(map(_LEFT_OUT.search, texts)):
-        if _NOTE.fullmatch(texts[-1]):
+    if not rows and part.line and run.kind != "write":  # which says something else than lines
+        gap = next((n for n, each in enumerate(texts, 1) if _LEFT_OUT.search(each)), 0)
+        if gap:  # the line before it may be cut
+            texts = texts[: max(gap - 2, 0)]
+        elif _NOTE.fullmatch(texts[-1]):
             texts = "\n".join(texts[:-1]).rstrip().split("\n")
-        is_short = part.line > 1 and len(texts) < part.lines < ALL  # without blank lines before?
+        # Are there blank lines before?
+        is_short = not gap and part.line > 1 and len(texts) < part.lines < ALL
         is_known = any(texts) and not is_short and len(texts) <= part.lines
         rows = list(enumerate(texts, part.line)) if is_known else []
     rows = [(n, each) for n, each in rows if len(each) < _CUT_CHARACTERS or not _CUT.search(each)]

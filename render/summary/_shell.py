@@ -232,12 +232,10 @@ def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -
     while waiting:
         command, word = waiting[0]
         end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
-        if end is None:
-            return len(script)  # stays in `waiting`: no end found
-        document = script[position : end.start()]
+        document = script[position : end.start() if end else len(script)]
         is_known = word[0] in "'\"\\" or not _VALUE.search(document)
         command.document = document if is_known else None
-        position = end.end()
+        position = end.end() if end else len(script)  # as a shell does, which warns
         del waiting[0]
     return position
 

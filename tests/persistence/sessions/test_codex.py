@@ -153,6 +153,11 @@ def test_custom_tools_get_raw_text_and_broken_arguments_stay_text(write: Write) 
     [
         ("Wall time: 1\nProcess exited with code 128\nOutput:\nno", 128, "failure"),
         ("Exit code: 0\nOutput:\nExit code: 7", 0, "success"),
+        (
+            '{"output":"Exit code: 0","metadata":{"exit_code":7,"duration_seconds":0.5}}',
+            7,
+            "failure",
+        ),
     ],
 )
 def test_the_exit_code_of_an_output_is_a_key_field(

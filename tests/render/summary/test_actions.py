@@ -87,6 +87,11 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
             {"input": "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"},
             "edit a.py",
         ),
+        (
+            "shell",
+            {"command": ["bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+y\n*** End Patch\nEOF"]},
+            "write a.py",
+        ),
         ("write_file", {"file_path": "a.py", "content": "x = 1"}, "write a.py"),
         ("str_replace_editor", {"command": "view", "path": "a.py", "view_range": [3, 9]}, "read a.py 3-9"),
         ("read", {"path": "a.py", "offset": 5, "limit": 10}, "read a.py 5-14"),

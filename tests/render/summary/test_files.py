@@ -59,7 +59,7 @@ def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
 @for_each(
     ("command", "said"),
     [
-        (f"cat {FILE}", "\n".join([*code(1, 2), "… 40 lines truncated …", *code(43)])),
+        (f"cat {FILE}", "\n".join(["… 40 lines truncated …", *code(43)])),
         (f"sed -n '20,40p' {FILE}", "\n".join(code(1, 2))),
         (f"tail -n 2 {FILE}", "\n".join(code(1, 2))),
         (f"cd src && make && cat {FILE}", "\n".join(code(1, 2))),
@@ -73,6 +73,16 @@ def test_what_are_not_certainly_lines_with_a_known_number_is_not_shown(
     command: str, said: str
 ) -> None:
     assert shown("bash", said, {"command": command}) == []
+
+
+@for_each(
+    "gap",
+    ["… 40 lines truncated …", "[... omitted 40 of 44 lines ...]", "a = 3…12 tokens truncated…4"],
+)
+def test_of_a_file_that_is_cut_in_its_middle_the_beginning_is_shown(gap: str) -> None:
+    """The line before the gap may be cut, and the numbers behind it are not known."""
+    said = "\n".join([*code(1, 2, 3), gap, *code(43)])
+    assert shown("bash", said, {"command": f"cat {FILE}"}) == [(1, code(1, 2))]
 
 
 def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:

@@ -1,5 +1,6 @@
 """What commands tell: tests and builds, open errors, processes in the background, branch and commits."""
 
+import json
 from itertools import product
 from typing import Any
 
@@ -147,6 +148,23 @@ def test_what_a_program_calls_is_what_was_done() -> None:
     assert state.repository.branch == "cart"
     assert [change.path for change in state.changes] == ["a.rs"]
     assert "-> failed: apply_patch verification failed: no such line" in text(state)
+
+
+def test_an_output_in_a_json_object_is_read_as_the_command_wrote_it() -> None:
+    """Codex until the end of 2025."""
+
+    def ran(call_id: str, command: str, output: str, status: int) -> list[Block]:
+        answer = {"output": output, "metadata": {"exit_code": status, "duration_seconds": 0.1}}
+        return tried(call_id, command, json.dumps(answer))
+
+    state = after(
+        *ran("a", "pytest -q", "E   assert 1 == 2\n1 failed, 3 passed in 0.1s\n", 1),
+        *ran("b", "git commit -m x", "[cart 1a2b3c4] Fix cart\n 1 file changed", 0),
+    )
+    assert "pytest -q -> 1 failed, 3 passed" in text(state)
+    assert (state.repository.branch, state.repository.commits[0].hash) == ("cart", "1a2b3c4")
+    own = tried("c", "make build", json.dumps({"output": "dist", "files": 3}))
+    assert '"files": 3' in check_of(*own).result  # an object of the program's own
 
 
 def test_a_program_that_says_nothing_of_the_exit_status_is_believed_by_its_output() -> None:

@@ -69,6 +69,11 @@ WRITTEN = {
         "a\n",
         "b\n",
     ),
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: F\n+a\n*** End Patch": (
+        "F",
+        None,
+        "a\n",
+    ),  # the shell warns
 }
 
 
