@@ -55,8 +55,7 @@ from render.view._view import Entry
 
 def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run]) -> Progress:
     """The state after `entries`, which are newer than `previous`, in log order; `runs` has the calls of their results."""
-    is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
-    state = replace(previous, steps=()) if is_over else previous
+    state = replace(previous, steps=()) if entries and _is_over(previous.steps) else previous
     for entry in entries:
         if entry.original is not None or entry.standing:
             continue
@@ -106,6 +105,11 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     if _NOTICE.match(words) or is_choice or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
+    is_left = state.steps_seen < state.goal_seen < max((c.seen for c in state.changes), default=0)
+    if is_left or _is_over(
+        state.steps
+    ):  # the work on the last request did not touch the plan, or ended it
+        state = replace(state, steps=())
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
     # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
     checks = tuple(check for check in state.checks if _suites(check.command))
@@ -144,6 +148,10 @@ def _meaning(status: str) -> str:
     return _STATES.get(re.sub(r"[\s-]+", "_", status.strip().lower()), "")
 
 
+def _is_over(steps: Iterable[Step]) -> bool:
+    return all(_meaning(step.status) == DONE for step in steps)
+
+
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
     if run.failed or run.kind in {"write", "command", "web"}:
@@ -159,9 +167,8 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
     elif created:
-        is_over = all(_meaning(step.status) == DONE for step in before)
         new = replace(update, id=created[1], status=update.status or "pending")
-        steps = [*(() if is_over else before), new]
+        steps = [*(() if _is_over(before) else before), new]
     else:
         return None
     return [step for step in steps if _meaning(step.status) != GONE]

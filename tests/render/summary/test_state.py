@@ -173,6 +173,23 @@ def test_steps_from_before_the_newest_request_say_so() -> None:
     assert "Steps, as of [v3], before the newest request:" in text(state)
 
 
+def test_steps_that_the_work_on_a_newer_request_left_alone_are_over() -> None:
+    plan = [call("a", name="update_plan", plan=[{"step": "one", "status": "pending"}]), result("a")]
+    edit = [call("b", name="Write", file_path="a.md", content="A cart."), result("b")]
+    asked, other = (
+        prompt("Now the docs of the cart.", "t2"),
+        prompt("And a test of the docs.", "t3"),
+    )
+    assert after(prompt("Write a cart."), *plan, asked, *edit, other).steps == ()
+    assert after(prompt("Write a cart."), *plan, asked, other).steps, "only words were added"
+    assert after(prompt("Write a cart."), *edit, *plan, asked, other).steps
+
+
+def test_steps_that_are_all_done_are_over_with_the_next_request() -> None:
+    done = [call("a", name="update_plan", plan=[{"step": "one", "status": "done"}]), result("a")]
+    assert after(prompt("Write a cart."), *done, prompt("Now the docs of it.", "t2")).steps == ()
+
+
 def test_a_list_that_a_tool_refused_is_none() -> None:
     refused = [call("a", name="TodoWrite", todos=[{"content": "x", "status": "pending"}]), result("a", "no", is_error=True)]  # fmt: skip
     assert after(*refused).steps == ()
