@@ -29,6 +29,7 @@ from persistence.sessions._messages import add_content, add_results
 from persistence.sessions._source import Record, Source, seconds
 
 _SPOKEN = ("user", "assistant")
+_QUEUED: Final = "queued_command"
 _SESSION_FIELDS: Final = frozenset({"uuid", "sessionId", "session_id"})
 
 
@@ -42,8 +43,9 @@ def _looks(source: Source) -> bool:
 
 
 def _read(builder: Builder) -> None:
-    reader, records = _Reader(builder), builder.source.records
-    main = _main(records)
+    records = builder.source.records
+    has_queued = any(obj(line.get("attachment")).get("type") == _QUEUED for _, line in records)
+    reader, main = _Reader(builder, has_queued=has_queued), _main(records)
     for number, line in main:
         reader.about(line)
         match line.get("type"):
@@ -53,6 +55,8 @@ def _read(builder: Builder) -> None:
                 reader.assistant(line)
             case "attachment":
                 reader.attachment(line)
+            case "queue-operation":
+                reader.queue(line)
             case "system":  # the prompts up to which the agent compacts by itself
                 cut = obj(line.get("compactMetadata"))
                 most = count(cut.get("preTokens")) if cut.get("trigger") == "auto" else 0
@@ -86,6 +90,9 @@ def _content(line: Json, role: str) -> list[Content]:
 @attrs.define
 class _Reader:
     builder: Builder
+    has_queued: bool
+    """Whether what the user typed while the agent was running is in the log by itself, as of versions since the spring of 2026."""
+    _queue: list[str] = attrs.field(factory=list[str], init=False)
     _user_title: str = attrs.field(default="", init=False)
     _agent_title: str = attrs.field(default="", init=False)
 
@@ -138,10 +145,28 @@ class _Reader:
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""
         attachment, at = obj(line.get("attachment")), seconds(line.get("timestamp"))
-        if attachment.get("type") == "queued_command":
+        if attachment.get("type") == _QUEUED:
             self.builder.user(parts_of(attachment.get("prompt")), at, steers=True)
         elif text := _instruction(attachment):
             self.builder.attach(parts_of(f"<system-reminder>\n{text}\n</system-reminder>"), at)
+
+    def queue(self, line: Json) -> None:
+        """Follow the queue of what the user typed while the agent was running, as far as that is only there: `remove` sends
+        all of it with the next results, `dequeue` the first as a prompt, and `popAll` gives it back to the user."""
+        text, at = string(line.get("content")), seconds(line.get("timestamp"))
+        match line.get("operation"):
+            case "enqueue" if not self.has_queued and not text.startswith("{"):  # what has ended
+                self._queue.append(text)
+            case "remove":
+                for words in self._queue:
+                    self.builder.user(parts_of(words), at, steers=True)
+                self._queue.clear()
+            case "dequeue":
+                del self._queue[:1]
+            case "popAll":
+                self._queue.clear()
+            case _:
+                pass
 
 
 _ADDED: Final = {

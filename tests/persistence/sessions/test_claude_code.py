@@ -13,6 +13,7 @@ from blocks import (
     ToolResult,
     UserAttachment,
     UserPrompt,
+    UserSteer,
     text_of,
 )
 from persistence.sessions import Session, read_session
@@ -317,6 +318,30 @@ def test_a_queued_command_steers_the_running_turn(write: Write, kinds: Kinds) ->
         write(user(0, "go"), answer(1, "m1", tool("c1")), result(2, "c1"), line, reminder)
     )
     assert kinds(session) == ["turn prompt", "[call]", "result", "steer"]
+
+
+def test_words_that_are_only_in_the_queue_steer_when_they_are_taken_out_of_it(
+    write: Write, kinds: Kinds
+) -> None:
+    """Versions up to 2.1.52 at least. What has ended, what the user took back and what became a prompt is no steer."""
+
+    def queue(at: int, operation: str, content: str | None = None) -> dict[str, Any]:
+        line = {"type": "queue-operation", "operation": operation, "timestamp": stamp(at)}
+        return line if content is None else {**line, "content": content}
+
+    session = read_session(
+        write(
+            user(0, "go"), answer(1, "m1", tool("c1")),
+            queue(1, "enqueue", "not that one"), queue(1, "popAll", "not that one"),
+            queue(2, "enqueue", '{"task_id":"b1","task_type":"local_bash"}'), queue(2, "enqueue", "and the tests"),
+            result(3, "c1"), queue(3, "remove"), queue(3, "remove"), answer(4, "m2", text("ok")),
+            queue(4, "enqueue", "now the docs"), queue(5, "dequeue"), user(5, "now the docs"),
+        )
+    )  # fmt: skip
+    assert kinds(session) == ["turn prompt", "[call]", "result", "steer", "[text]", "turn prompt"]
+    steer = session.items[3].blocks[-1]
+    assert isinstance(steer, UserSteer)
+    assert steer.text == "and the tests"
 
 
 def test_what_claude_code_lays_down_in_attachments_is_standing(write: Write) -> None:
