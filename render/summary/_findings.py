@@ -94,16 +94,20 @@ def advance(
 # What the next words do to a report.
 
 
-def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
+def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> Iterator[Finding]:
     """The findings; a report that the next words contradict has their turn; one that closes with a question loses it if they
     make sense without it."""
     reports = {each.version: each for each in findings if each.kind == "report"}
     versions = [each.version for each in findings]
+    spoken = [entry.version for entry in entries if isinstance(entry.block, USER_TEXTS)]
     for entry in entries:
         words, block = words_of(entry.block).strip(), entry.block
         before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
         if not (report := reports.get(before)) or before >= entry.version:
             continue
+        between = bisect_left(spoken, entry.version) - bisect_left(spoken, before)
+        if between > isinstance(block, AssistantCompletion):
+            continue  # it is about something newer that left no finding
         is_question = bool((last := sentences_of(report.text)) and _asks(last[-1]))
         if isinstance(block, AssistantCompletion):
             is_contested = bool(_CONCESSION.match(block.text))
@@ -429,7 +433,7 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
             ]
         if newer and finding.kind == "found" and any(repeats(e, finding.text) for e in later):
             continue
-        is_last = finding.kind != "report" or all(each.kind != "report" for each in newer)
+        is_last = finding.kind != "report" or all(e.kind not in {"report", "found"} for e in newer)
         settled = finding if is_last else structs.replace(finding, kind="found")
         turns[finding.turn] = [settled, *newer]
         pieces = (piece.text for piece in read_prose(finding.text))
@@ -565,7 +569,10 @@ def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def _turn_text(turn: Sequence[Finding]) -> str:
     first, *others = turn
-    return "\n".join([f"{first.turn} {_one(first)}", *(f"- {_one(each)}" for each in others)])
+    missing = "" if first.kind == "report" else "(no report) "
+    return "\n".join(
+        [f"{first.turn} {missing}{_one(first)}", *(f"- {_one(each)}" for each in others)]
+    )
 
 
 def _one(finding: Finding) -> str:

@@ -110,6 +110,7 @@ class Copy:
             if stretch is not target:
                 _trim(stretch, old)
         if match is None:
+            self.stretches = [part for each in self.stretches for part in _without(each, old)]
             if is_removal or new.count("\n") != old.count("\n"):
                 self._move(0, None)
             texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]  # the whole lines
@@ -145,6 +146,15 @@ def _trim(stretch: Stretch, old: str) -> None:
     is_within = f"\n{text}\n" in f"\n{old}\n"
     stretch.rows = [] if is_within else stretch.rows[before : size - behind]
     stretch.line += before if stretch.line else 0
+
+
+def _without(stretch: Stretch, old: str) -> Iterator[Stretch]:
+    """What is before and behind the lines of `old` in a stretch that does not have it as it was: tools forgive differences."""
+    lines = {line for line in old.split("\n") if _is_telling(line)}
+    places = [n for n, row in enumerate(stretch.rows) if row.text in lines] or [len(stretch.rows)]
+    yield Stretch(stretch.line, stretch.rows[: places[0]])
+    behind = places[-1] + 1
+    yield Stretch(stretch.line and stretch.line + behind, stretch.rows[behind:])
 
 
 def _stretch_of(line: int, texts: Iterable[str], mark: FileRow) -> Stretch:
@@ -345,7 +355,7 @@ def working_text(regions: Iterable[Region]) -> str:
         width = max(len(str(region.line + region.text.count("\n"))) for region in those)
         parts.append(f"### {file}")
         for region in those:
-            lines, is_joined = region.text.split("\n"), region.joins or region.line == after
+            lines, is_joined = region.text.split("\n"), region.joins or 0 < region.line == after
             if after >= 0 and not is_joined:
                 parts.append("…")
             if region.doubt and region.doubt != doubt:

@@ -113,6 +113,14 @@ def test_a_report_that_the_agent_takes_back_at_once_is_disputed(answer: str) -> 
         assert {e.turn: e.disputed for e in findings if e.turn != "t3"} == {"t1": "t2", "t2": "t3"}
 
 
+def test_words_about_something_newer_do_not_dispute_a_report() -> None:
+    view = view_of(
+        prompt("go"), said("The sign of ledger.py is lost."), prompt("Now b.py.", "t2"),
+        prompt("No, stop.", "t3"), said("You're right.", "t3"),
+    )  # fmt: skip
+    assert {each.disputed for each in folded((), view.entries)} == {""}
+
+
 def test_a_no_to_a_question_is_an_answer() -> None:
     asked = said("The sign of ledger.py is kept. Which of the two rows is the right one?")
     [finding] = folded((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
@@ -394,6 +402,16 @@ def test_of_several_reports_of_a_turn_the_last_is_its_report() -> None:
         "agent: The parser drops the sign. All 12 tests pass.",
         "report: All of it is done, the branch is pushed.",
     ]
+
+
+def test_a_report_after_which_the_agent_found_something_is_its_last_word_no_more() -> None:
+    view = view_of(
+        prompt("go"), said("14 of the files lack the sign."), make.attachment("n1", TEAM),
+        said("The 14 files were listed twice: 7 lack it."), *worked("grep"),
+    )  # fmt: skip
+    told = text(folded((), view.entries, "t1"))
+    assert "t1 (no report) [v2]: 14 of the files lack the sign.\n" in told
+    assert "- [v4]: The 14 files were listed twice: 7 lack it." in told
 
 
 def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> None:

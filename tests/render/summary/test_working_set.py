@@ -47,6 +47,18 @@ def test_a_region_that_was_edited_is_shown_as_it_is_now() -> None:
     assert "…" not in text, "one region though its lines have different histories"
 
 
+def test_between_pieces_without_numbers_there_is_a_gap() -> None:
+    first, later = code(*range(40, 46)), code(*range(50, 56))
+    lines = working_text(page([*edit(1, code(1), first), *edit(3, code(2), later)])).split("\n")
+    assert lines == [f"### {FILE}", *first[1:-1], "…", *later[1:-1]]
+
+
+def test_what_an_edit_replaced_is_gone_also_where_the_tool_forgave_a_difference() -> None:
+    said = [*code(4), "    # not as it stands in the file", *code(6)]
+    text = working_text(page([*read(1, 1, 9), *edit(3, said, code(40))]))
+    assert [code(n)[0] in text for n in range(1, 10)] == [True] * 3 + [False] * 3 + [True] * 3
+
+
 def test_what_the_request_shows_has_no_place_but_what_it_changed_has() -> None:
     log = [*read(1, 1, 9), *read(3, 50, 70), *edit(5, code(4), code(40))]
     text = working_text(page(log, dict.fromkeys((3, 4, 5, 6))))
