@@ -266,8 +266,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     actions: tuple[Action, ...] = ()
     """What was done, oldest first."""
     dropped: tuple[DroppedSpan, ...] = ()
-    forgotten: dict[str, int] = {}
-    """For each list: how many entries were removed because it was full."""
+    """The newest spans that a rung had dropped before they were folded; the parts tell of them like of everything else."""
     seen: int = 0
     """Version of the newest block that the parts about the present state (where things stand, the working set) cover."""
     regions: tuple[Region, ...] = ()

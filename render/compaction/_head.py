@@ -64,7 +64,6 @@ from render.summary._calls import Run, runs_of, without_number
 from render.summary._findings import USER_TEXTS, rule_in
 from render.summary._prose import FENCES, identifiers, is_prose_line, searched
 from render.summary._text import computed_sections, format_summary
-from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import (
     followed,
     oldest_of,
@@ -103,6 +102,8 @@ SECTION_SHARE: Final = 0.5
 any line."""
 _ITEM: Final = re.compile(r"^[-*] (?:(?!\n[-*] |\n\n|\n#|\n</).)+", re.DOTALL | re.MULTILINE)
 """An item of a list, with the lines that go on with it. In Codex's list of skills, its file follows: `(file: …)`."""
+SPANS_MAX: Final = 20
+"""The most dropped spans of which a digest has a record."""
 ITEM_CHARACTERS: Final = 100
 """Characters that a shortened item of a list keeps, with its name and its file."""
 NAME_CHARACTERS: Final = 80
@@ -498,16 +499,15 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     count = cache(context.counter.count)
     previous = view.compaction.event.summary if view.compaction else None
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_spans(counted(previous, fold.folded), room.done, count)
     runs = runs_of((*fold.folded, *fold.tail))
-    digest = _with_past(digest, fold, runs)
+    digest = _with_past(counted(previous, fold.folded), fold, runs)
     digest = _fitted(digest, room, count, is_written=block.summary.complete)
     return _with_working_set(digest, fold, runs, room, count)
 
 
 def counted(previous: RangeSummary | None, folded: Sequence[Entry]) -> Digest:
-    """The digest so far, with how much is folded now and what was dropped without a summary. It goes on from the page before,
-    so it covers everything that is no longer visible; a turn that was split counts once."""
+    """The digest so far, with how much is folded now. It goes on from the page before, so it covers everything that is no
+    longer visible; a turn that was split counts once."""
     before = previous.digest if previous else Digest()
     turns = {entry.block.turn for entry in folded}.difference(
         previous.covered_turn_ids if previous else ()
@@ -519,7 +519,7 @@ def counted(previous: RangeSummary | None, folded: Sequence[Entry]) -> Digest:
         turns=before.turns + len(turns),
         rounds=before.rounds + len({entry.round for entry in folded if entry.round}),
         compactions=before.compactions + 1,
-        dropped=tuple(dict.fromkeys((*before.dropped, *dropped))),
+        dropped=tuple(dict.fromkeys((*before.dropped, *dropped)))[-SPANS_MAX:],
     )
 
 

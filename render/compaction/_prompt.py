@@ -44,7 +44,7 @@ from render.compaction._range import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._visibility import cut_text
 from render.summary._prose import one_line
-from render.summary._text import DROPPED, WORKING, page_sections
+from render.summary._text import WORKING, page_sections
 from render.summary._written import (
     SummaryRoom,
     format_written,
@@ -147,8 +147,6 @@ are not repeated; the model has seen what they are computed from."""
 WORTH: Final = 0.02
 """Share of the limit up to which a written part is worth having, however little is folded: a first fold may fold no more
 than a short prompt, and what the model says of it is asked for only once."""
-_LEFT_OUT: Final = frozenset({WORKING, DROPPED})
-"""Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 NAMED_MAX: Final = 10
 """The most shortened texts of the user, and the most shortened results, that are named: the newest."""
 CHARACTERS: Final = 3.0
@@ -254,8 +252,8 @@ def _computed(page: RangeSummary, most: int, context: Context) -> str:
     """The computed sections that say something, each with an equal share of the room at least."""
     count = context.counter.count
     sections = [
-        (title, text) for title, text in page_sections(page) if text and title not in _LEFT_OUT
-    ]
+        (title, text) for title, text in page_sections(page) if text and title != WORKING
+    ]  # which only quotes
     left, texts = most, list[str]()
     for number, (title, text) in enumerate(sections):
         excerpt = _newest_lines(text, left // (len(sections) - number), count)

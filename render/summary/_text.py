@@ -5,12 +5,9 @@ quotations cannot close it. It also has a version number, so that differences be
 releases can be explained.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
-
-from msgspec.structs import replace
 
 from blocks import (
     Digest,
@@ -19,7 +16,7 @@ from blocks import (
 )
 from render.summary import _actions, _findings, _state
 from render.summary._working_set import working_text
-from render.summary._written import listed, written_text
+from render.summary._written import written_text
 from render.view._view import quoted
 
 REPORT_VERSION: Final = 5
@@ -34,9 +31,6 @@ STATE: Final = "Where things stand"
 FINDINGS: Final = "Found and decided"
 WORKING: Final = "Working set: files as they were when this was written"
 DONE: Final = "What was done"
-DROPPED: Final = "Dropped without a summary"
-SPANS_MAX: Final = 20
-"""The most dropped spans that are listed."""
 
 
 def format_summary(block: RangeSummary) -> str:
@@ -60,7 +54,6 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     """The sections of the page in order, each with its title, including those with empty texts."""
     yield from written_text(block.summary)
     yield from computed_sections(block.digest)
-    yield DROPPED, dropped_text(block.digest)
 
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
@@ -69,14 +62,6 @@ def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     yield FINDINGS, _findings.text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, _actions.text_of_actions(digest.actions)
-
-
-def dropped_text(digest: Digest) -> str:
-    """What was dropped without a summary, with the number of older spans that are not listed."""
-    left = digest.forgotten.get("dropped", 0)
-    more = f"- ({left} earlier ones not listed)" if left else ""
-    lines = listed(span_line(replace(span, keywords=())) for span in digest.dropped)
-    return "\n".join(filter(None, (more, lines)))
 
 
 def span_line(span: DroppedSpan) -> str:
@@ -94,15 +79,3 @@ def minute_of(seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
         return "?"
-
-
-def fitted(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:
-    """The digest with the newest dropped spans that fit into so many tokens; the others are counted."""
-    spans = digest.dropped[-SPANS_MAX:]
-    while True:
-        left_out = Counter(dropped=len(digest.dropped) - len(spans))
-        forgotten = dict(left_out + Counter(digest.forgotten))
-        short = replace(digest, dropped=spans, forgotten=forgotten)
-        if not spans or count(dropped_text(short)) <= tokens_max:
-            return short
-        spans = spans[len(spans) // 3 + 1 :]

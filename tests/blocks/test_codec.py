@@ -91,7 +91,7 @@ SUMMARY = RangeSummary(
     start=1,
     cut=9,
     summary=StructuredSummary(task="do it", facts=("one",)),
-    digest=Digest(regions=(Region(file="a.py", seen=3, text="a"),), forgotten={"errors": 2}),
+    digest=Digest(regions=(Region(file="a.py", seen=3, text="a"),)),
     degraded=True,
 )
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from blocks import (
     Decision,
     Digest,
-    DroppedSpan,
     StructuredSummary,
     ToolOutcome,
 )
@@ -39,7 +38,7 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
     text = format_summary(
         block(
             written,
-            Digest(dropped=(DroppedSpan(first=1, last=2, about=hostile, paths=(hostile,)),)),
+            Digest(),
         )
     )
     [(given, page)] = make.quotations(text, "summary")
