@@ -135,16 +135,22 @@ def carry(
 
 
 def _answers(entries: Sequence[Entry]) -> set[int]:
-    """Versions of the results with words of the user: the answer to a tool's question, or why a call was refused; earlier
-    ones were carried as such."""
+    """Versions of the results with words of the user: the answer to a tool's question that the client did ask, or why a call
+    was refused; earlier ones were carried as such."""
     calls = ((e.pair, e.block) for e in entries if isinstance(e.block, ToolCall))
-    queries = {pair for pair, call in calls if asks_user(inner_call(call.name, call.input)[0])}
-    results = (e for e in entries if isinstance(e.block, ToolResult))
+    names = ((pair, inner_call(call.name, call.input)[0]) for pair, call in calls)
+    queries = {pair: name for pair, name in names if asks_user(name)}
+
+    def is_answer(pair: str, result: ToolResult) -> bool:
+        text = text_of(result)
+        is_asked = pair in queries and not (result.is_error or text.startswith(queries[pair]))
+        return is_asked or bool(_REFUSED.match(text))
+
+    results = ((e, e.block) for e in entries if isinstance(e.block, ToolResult))
     return {
         e.version
-        for e in results
-        if e.place is Place.CARRIED
-        or (e.place is Place.RESULT and (e.pair in queries or _REFUSED.match(text_of(e.block))))
+        for e, block in results
+        if e.place is Place.CARRIED or (e.place is Place.RESULT and is_answer(e.pair, block))
     }
 
 

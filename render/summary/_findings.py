@@ -52,7 +52,7 @@ from blocks import (
     words_of,
 )
 from blocks.formats import objs, without_reminders
-from render.summary._calls import Run, output_of
+from render.summary._calls import REJECTED, Run, output_of
 from render.summary._prose import (
     DEPENDENT,
     ProsePiece,
@@ -108,7 +108,8 @@ def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> Iterator[
         between = bisect_left(spoken, entry.version) - bisect_left(spoken, before)
         if between > isinstance(block, AssistantCompletion):
             continue  # it is about something newer that left no finding
-        is_question = bool((last := sentences_of(report.text)) and _asks(last[-1]))
+        rest = _without_questions(report.text)
+        is_question = rest != report.text
         if isinstance(block, AssistantCompletion):
             is_contested = bool(_CONCESSION.match(block.text))
         else:  # a "no" to a question is an answer
@@ -117,18 +118,22 @@ def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> Iterator[
         if is_contested:
             report = structs.replace(report, disputed=block.turn)
         if is_question and len(words) > ANSWER_CHARACTERS and not is_assent(words):
-            report = structs.replace(report, text=_without_questions(report.text))
+            report = structs.replace(report, text=rest or report.text)
         reports[before] = report
     yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
 
 
 def _without_questions(text: str) -> str:
-    """The report without the questions and offers at its end; all of it if it has nothing else."""
-    pieces = list(read_prose(text))
-    while pieces and pieces[-1].form == "sentence" and _asks(sentences_of(pieces[-1].text)[-1]):
-        left = [each for each in sentences_of(pieces[-1].text) if not _asks(each)]
-        pieces[-1:] = [attrs.evolve(pieces[-1], text=" ".join(left).strip())] if left else []
-    return text_of_pieces(tidy(pieces)) or text
+    """The report without the questions and offers at its end, with the choices listed under them."""
+    pieces = [*read_prose(text)]
+    while pieces:
+        last = next((n for n in reversed(range(len(pieces))) if not pieces[n].is_listed), 0)
+        sentences = sentences_of(pieces[last].text)
+        if pieces[last].is_listed or not (sentences and _asks(sentences[-1])):
+            break
+        left = " ".join(each for each in sentences if not _asks(each)).strip()
+        pieces[last:] = [attrs.evolve(pieces[last], text=left)] if left else []
+    return text if pieces == [*read_prose(text)] else text_of_pieces(tidy(pieces))
 
 
 def _asks(sentence: str) -> bool:
@@ -170,7 +175,8 @@ DEMAND_CHARACTERS: Final = 240
 
 def rule_in(words: str, shown: str, turn: str, version: int) -> Finding | None:
     """The sentences of the user's words that demand something and are no longer shown, if any."""
-    sentences = (each.strip() for line in words.split("\n") for each in sentences_of(line))
+    lines = (line for line in words.split("\n") if not line.lstrip().startswith("|"))  # of a table
+    sentences = dict.fromkeys(each.strip() for line in lines for each in sentences_of(line))
     visible = " ".join(shown.split())
     demands = (s for s in sentences if _DEMANDS.search(s) and is_prose_line(s) and s not in visible)
     text = " ".join(shortened(each, DEMAND_CHARACTERS) for each in demands)
@@ -229,7 +235,9 @@ def _message(run: Run) -> str:
     approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
     call = run.call
     if asks_user(call.name):
-        return "\n\n".join(_questions(call.input.get("questions")))
+        is_asked = not (run.is_error or run.whole.startswith(call.name))  # else the client did not
+        is_asked = is_asked or bool(REJECTED.match(run.whole))
+        return "\n\n".join(_questions(call.input.get("questions"))) if is_asked else ""
     if run.kind != "other" or is_plan(run) or is_delegated(call):
         return ""
     texts = (value for value in call.input.values() if isinstance(value, str))
@@ -243,7 +251,7 @@ def _questions(rows: Any) -> Iterator[str]:
     for row in objs(rows):
         options = objs(row.get("options"))
         choices = (f"- {each.get('label', '')}: {each.get('description', '')}" for each in options)
-        yield "\n".join([f"Asked: {row.get('question', '')} Options:", *choices])
+        yield "\n".join([f"Asked: {row.get('question', '')} options:", *choices])  # one sentence
 
 
 _CODE: Final = re.compile(
@@ -259,12 +267,17 @@ def _is_prose(text: str) -> bool:
 
 
 def _stated(pieces: Iterable[ProsePiece], *, is_closing: bool = False) -> Iterator[ProsePiece]:
-    """The pieces without sentences that greet, exclaim, or only say what the agent is about to do, or unless the user is next to
-    speak, what it offers; a lead is without exclamations."""
+    """The pieces without sentences that greet, exclaim, or only say what the agent is about to do and are not needed by the next
+    one, or unless the user is next to speak, what it offers; a lead is without exclamations."""
     for piece in pieces:
         empty = is_talk if piece.form == "sentence" else exclaims
+        every = sentences_of(piece.text)
+        tells = [(is_closing and _asks(each)) or not empty(each) for each in every]
         sentences = [
-            s for s in sentences_of(piece.text) if (is_closing and _asks(s)) or not empty(s)
+            each
+            for n, each in enumerate(every)
+            if tells[n]
+            or (any(tells[n + 1 : n + 2]) and announces(each) and DEPENDENT.match(every[n + 1]))
         ]
         if piece.is_listed:
             yield piece
@@ -310,9 +323,9 @@ _PASSING: Final = re.compile(
 )
 """English words for the state of a moment, which has passed when it is read."""
 _REASON: Final = re.compile(
-    r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
+    r"\b(?:because|since|instead|rather than|so that|due to)\b", re.IGNORECASE
 )
-"""English words with which an announcement gives its reason."""
+"""English words with which an announcement gives its reason, or what is not done."""
 _START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
     _START + r"(?:let me|let(?:'|’)?s|let us"
@@ -389,7 +402,8 @@ def is_remark(piece: ProsePiece) -> bool:
     """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
     if piece.form == "sentence" and is_nameless(piece.text):
         return True
-    return bool(_PASSING.search(piece.text)) and worth(piece.text) < 0
+    is_vague = worth(piece.text) < 0 and _names_in(piece.text) < NAMES_MAX
+    return is_vague and bool(_PASSING.search(piece.text))
 
 
 def is_nameless(statement: str) -> bool:
@@ -666,7 +680,7 @@ def _statements(text: str) -> Iterator[str]:
     pieces = read_prose(text)
     above = _above(pieces)
     for index in _by_worth(pieces):
-        leads = [pieces[i].text for i in sorted(above[index])]
+        leads = [pieces[i].text for i in sorted(above[index]) if pieces[i].form != "row"]
         yield " ".join([*leads, pieces[index].text])
         if not leads and pieces[index].form == "sentence":
             alone = map(str.strip, sentences_of(pieces[index].text))

@@ -75,6 +75,8 @@ _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
 )
 _HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
+_EMPHASIS: Final = re.compile(r"(`[^`\n]+`)|\*\*")
+"""Marks of emphasis, or code, in which they are none."""
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
 _DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
@@ -218,7 +220,8 @@ def _is_heading(line: str) -> bool:
 
 def plain_line(line: str) -> str:
     """The line without emphasis and heading marks; a link is its target if its text is only the target's end."""
-    text = _HEADING.sub("", line, count=1).replace("**", "")
+    heading = _HEADING.match(line)
+    text = _EMPHASIS.sub(r"\1", line[heading.end() :] if heading else line)
     return " ".join(_LINK.sub(_target, text).split())
 
 

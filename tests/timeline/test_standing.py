@@ -249,6 +249,18 @@ def test_what_the_user_answers_to_a_tools_question_is_the_users_word(
     assert rendered.violations == ()
 
 
+def test_what_a_client_says_of_a_question_that_it_did_not_ask_is_not_the_users_word() -> None:
+    timeline = make.open_timeline(window=4000, policy=make.steady())
+    timeline.user("Ask me.")
+    question = {"type": "tool_use", "id": "q", "name": "request_user_input", "input": {}}
+    timeline.record(make.response(question, id="q"))
+    timeline.tool_result("q", "request_user_input is unavailable in Default mode")
+    fill(timeline)
+    fill(timeline)
+    timeline.compact()
+    assert 'path="tc:t1.q.result"' not in make.text_in(timeline.compact())
+
+
 @for_each("limit", [1_000_000, 200_000])
 def test_shares_are_of_the_trigger_if_that_is_smaller(limit: int) -> None:
     """A request in a window of a million stays below the 80,000 tokens that were asked for."""

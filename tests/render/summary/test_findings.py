@@ -184,6 +184,18 @@ def test_a_question_that_is_all_of_a_report_stays() -> None:
     assert found(prompt("go"), said(asked), prompt("yes", "t2")) == [f"report: {asked}"]
 
 
+def test_an_offer_goes_with_its_choices() -> None:
+    text = f"{REPORTED}\n\nIf you want, I can:\n- push it\n- write to Ann"
+    for answer, report in (
+        ("the first", text),
+        ("Now b.py needs the same change, too, I think.", REPORTED),
+    ):
+        told = found(prompt("go"), said(text), prompt(answer, "t2"))
+        assert [each.replace("\n\n", "\n") for each in told] == [
+            f"report: {report}".replace("\n\n", "\n")
+        ]
+
+
 # On the way.
 
 LASTING = "The parser dropped the sign, so `parse_amount` reads it first now."
@@ -202,6 +214,21 @@ def test_a_cause_is_told_without_the_announcement_behind_it() -> None:
     text = "The sign is lost in `parse_amount` because the mark is cut. Let me fix that."
     told = found(prompt("go"), said(text), *worked("edit"), said("Fixed it now."), NEXT)
     assert told[0] == "found: The sign is lost in `parse_amount` because the mark is cut."
+
+
+def test_an_announcement_stays_where_the_next_sentence_has_no_sense_without_it() -> None:
+    text = "I'm adding a test of the lock. It covers `parse_amount` with 9 rows."
+    told = found(prompt("go"), said(text), *worked("edit"), running="t1")
+    assert told == [f"found: {text}"]
+    told = found(
+        prompt("go"),
+        said("Let me revert it and keep 9 rows instead."),
+        *worked("edit"),
+        running="t1",
+    )
+    assert told == ["found: Let me revert it and keep 9 rows instead."], (
+        "what is not done is a decision"
+    )
 
 
 def test_a_lead_is_told_with_its_list_or_not_at_all() -> None:
@@ -350,8 +377,14 @@ def test_what_the_user_was_asked_is_told_with_the_options_that_were_not_chosen()
     ]
     ask = call("c1", name="AskUserQuestion", questions=[{"question": "Which?", "options": options}])
     assert found(prompt("go"), ask, result("c1", "Cut to a level"), NEXT) == [
-        "found: Asked: Which? Options:\n- Cut to a level: no model needed\n- Dive: harder: terrain, horizon"
+        "found: Asked: Which? options:\n- Cut to a level: no model needed\n- Dive: harder: terrain, horizon"
     ]
+
+
+def test_a_question_that_the_client_did_not_ask_is_none() -> None:
+    ask = call("c1", name="request_user_input", questions=[{"question": "Which?", "options": []}])
+    refused = result("c1", "request_user_input is unavailable in Default mode")
+    assert found(prompt("go"), ask, refused, NEXT) == []
 
 
 @for_each("questions", [None, "Which?", [{"question": 3}], [{"options": {"label": "a"}}], [[]]])
@@ -421,6 +454,14 @@ def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> N
     assert rule
     assert (rule.kind, rule.text) == ("rule", "It must keep the sign.")
     assert rule_in(told, "… It must keep the sign. …", "t1", 1) is None
+    again = rule_in(
+        "| Risk | It must never be lost. |\nNever push a commit to it. Never push a commit to it.",
+        "",
+        "t1",
+        1,
+    )
+    assert again
+    assert again.text == "Never push a commit to it."
 
 
 # What others said.

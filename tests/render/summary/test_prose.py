@@ -31,6 +31,7 @@ def lines(text: str) -> list[str]:
         ('Pushed.\n\n::git-push{cwd="/a"}', "Pushed."),
         ("See [a.md](/docs/a.md).", "See /docs/a.md."),
         ("It calls `mcp__acp__Write`.", "It calls `mcp__acp__Write`."),
+        ("**All** of `**/*.md`, and issue # 7.", "All of `**/*.md`, and issue # 7."),
     ],
 )
 def test_the_form_of_a_text_is_kept(text: str, kept: str) -> None:
