@@ -195,8 +195,11 @@ def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
+    latest, stopped = list[Entry](), list[list[Entry]]()
     for entry in entries:
         block, stretches = entry.block, turns.setdefault(entry.block.turn, [[]])
+        if isinstance(block, (UserAttachment, *USER_TEXTS)) and REJECTED.match(text_of(block)):
+            stopped.append(latest)
         before = stretches[-1][-1].block if stretches[-1] else None
         is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
         is_text = isinstance(block, AssistantCompletion) and block.text.strip()
@@ -204,9 +207,11 @@ def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -
             stretches.append([])
         elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
+            latest = stretches[-1]
     for turn, stretches in turns.items():
         for number, part in enumerate(stretches, 1):
             is_open = turn == running and number == len(stretches)
+            is_open |= any(part is each for each in stopped)
             yield from _stretch(part, runs, is_open=is_open)
 
 
@@ -546,8 +551,8 @@ def _texts_in(reply: str) -> str:
 
 
 def _outline(text: str) -> str:
-    """The headings and lists of a text, and the first sentence of each paragraph."""
-    pieces = read_prose(text)
+    """The headings and lists of a text, and the first sentence of each paragraph that says something."""
+    pieces = [*_stated(read_prose(text))]
     blocks = [-1, *(piece.block for piece in pieces)]
     pairs = zip(pieces, blocks, strict=False)
     first = [piece for piece, before in pairs if piece.form != "sentence" or piece.block != before]

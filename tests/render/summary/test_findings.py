@@ -447,6 +447,13 @@ def test_a_report_after_which_the_agent_found_something_is_its_last_word_no_more
     assert "- [v4]: The 14 files were listed twice: 7 lack it." in told
 
 
+def test_the_last_words_before_the_user_stopped_the_agent_are_no_report() -> None:
+    last = "Next is the reader of `ledger.py`, rather than its writer."
+    stop = make.attachment("n1", "[Request interrupted by user]")
+    told = found(prompt("go"), *worked("read"), said(last), stop, NEXT, said("Yes.", "t2"))
+    assert told[0] == f"found: {last}"
+
+
 def test_of_the_users_words_that_are_cut_what_demands_something_is_a_rule() -> None:
     told = "The reader is old.\nIt must keep the sign. It was written in May.\n> never: 0x00 == 0x01 // 17"
     told += "\nwarning: Read-only file system (os error 30) at index.crates.io-1949cf8c6b5b557f/.cache/ah/as/ahash"
