@@ -222,7 +222,8 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     if run.failed and only_looks and status == "1" and not error:
         text = NOTHING
     elif run.failed:
-        ending = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
+        ending = "" if error and status in {"ok", "failed"} else status
+        ending = f"exit {status}" if status.lstrip("-").isdigit() else ending
         text = ": ".join(filter(None, (tests or ending, error)))
     elif is_commit and (commit := COMMITTED.search(output)):
         text = f"{commit[1]} {commit[2]}"

@@ -41,6 +41,7 @@ from blocks.formats import command_in, items, objs
 from render.summary._calls import (
     NO_OUTPUT,
     PROGRAM,
+    WENT_WELL,
     Run,
     edits_of,
     outcome,
@@ -451,7 +452,8 @@ def _result(run: Run, tests: str, check: Command) -> str:
     this is not told if it is that of another command."""
     why, status = telling_error(run.text), run.status
     if run.failed or "failed" in tests or "errors" in tests:
-        how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
+        is_number, how = status.lstrip("-").isdigit(), "failed" if status in WENT_WELL else status
+        how = f"failed ({status})" if is_number else how
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
     is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
     if tests or (is_hidden and _FAULT.search(why)):

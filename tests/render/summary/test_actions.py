@@ -123,6 +123,15 @@ def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
         ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
         ('{"state": "OPEN", "rows": [' + "1, " * 80 + "2]}", {}, '{"state": "OPEN", "rows": [' + "1, " * 70 + "1,…"),
         ("(Bash completed with no output)", {}, ""),
+        ("Output: (empty)\nProcess Group PGID: 7", {}, ""),
+        ("usage\nError: no flag -x", {"is_error": True}, "Error: no flag -x"),
+        ("a line\n" * 99 + "fatal: no\n<shellId: 5 completed with exit code 1>", {}, "exit 1: fatal: no"),
+        ("Command: make # exit code 0\nDirectory: (root)\nOutput: no rule\nExit Code: 2", {}, "exit 2: no rule"),
+        ("(no output)\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 9 ms\n</shell_metadata>", {}, "timed out"),
+        ("one\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>", {}, "stopped"),
+        ("failed in sandbox None with execution error: command timed out", {}, "failed in sandbox None with execution error: command timed out"),
+        ("failed in sandbox None with execution error: denied, exit code: 1, stdout: , stderr: no space left", {}, "exit 1: no space left"),
+        ("<persisted-output>\nOutput too large (54.5KB). Full output saved to: /x\n\nPreview (first 2KB):\n1 passed in 1s\n...\n</persisted-output>", {}, "Output too large (54.5KB)"),
     ],
 )  # fmt: skip
 def test_the_outcome_of_a_command_is_told_in_few_words(
