@@ -527,13 +527,13 @@ COMMITTED: Final = re.compile(
     r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 _ON: Final = re.compile(
-    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
     re.MULTILINE,
 )
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
-"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
+"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea."""
 _PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
 
 

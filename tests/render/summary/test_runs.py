@@ -311,6 +311,7 @@ def test_git_may_be_told_in_which_folder_it_is_to_work() -> None:
             "## main...origin/main [ahead 1]\n M a.py\n?? b.py",
             "main",
         ),
+        ("rtk git status", "📌 main...origin/main [ahead 1]\n📝 Modified: 1 files", "main"),
         ("git branch --show-current", "cart\n", "cart"),
         ("git checkout cart", "Already on 'cart'", "cart"),
         ("gh pr checkout 7", "Switched to branch 'cart'", "cart"),
