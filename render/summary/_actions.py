@@ -33,7 +33,6 @@ from blocks import (
 from render.summary._calls import (
     NO_OUTPUT,
     REJECTED,
-    WENT_WELL,
     Run,
     edits_of,
     file_part,
@@ -152,7 +151,7 @@ def _run_again(before: Action, action: Action) -> Action:
 def _action_of(run: Run, version: int) -> Action:
     """The action of a call of this version; of a result that is forgotten or kept elsewhere only whether it failed is told."""
     output, failure = run.text, "" if run.version else "no result"
-    if run.is_error:
+    if run.failed:
         failure = telling_error(output or run.whole) or "failed"
     if REJECTED.match(run.whole):
         failure = output = "not run: the user stopped it"
@@ -168,8 +167,8 @@ def _action_of(run: Run, version: int) -> Action:
 def _of_files(run: Run, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
     is_command = run.kind == "command"
-    is_plain = run.script.is_all or {c.words[0] for c in run.commands} == {"apply_patch"}
-    if is_command and (failure or run.status not in WENT_WELL or not is_plain):
+    is_patch = {c.words[0] for c in run.commands} == {"apply_patch"}
+    if is_command and not (is_patch or (run.script.is_all and not failure)):
         return None
     if edits := list(edits_of(run)):
         is_new = all(edit.old is None and not edit.is_added for edit in edits)

@@ -92,6 +92,8 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
             {"command": ["bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+y\n*** End Patch\nEOF"]},
             "write a.py",
         ),
+        ("bash", {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+y\n*** End Patch"}, "write a.py"),
+        ("bash", {"command": "git commit -m @'\nIt's done\n\nAll of it.\n'@"}, "$ git commit -m 'It's done…' (3 lines)"),
         ("write_file", {"file_path": "a.py", "content": "x = 1"}, "write a.py"),
         ("str_replace_editor", {"command": "view", "path": "a.py", "view_range": [3, 9]}, "read a.py 3-9"),
         ("read", {"path": "a.py", "offset": 5, "limit": 10}, "read a.py 5-14"),
@@ -310,6 +312,20 @@ def test_a_look_at_a_file_belongs_to_the_change_of_it_that_follows() -> None:
         "edit a.py",
     ]
     assert told(*edit("a"), *read("b")) == ["edit a.py", "read a.py 1-9"]
+
+
+def test_a_change_that_failed_says_why_whichever_tool_made_it() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
+    assert told(
+        call("a", name="bash", command=f"apply_patch <<'EOF'\n{patch}\nEOF"),
+        result("a", "Exit code 1\nFailed to find expected lines in a.py:\nx", is_error=True),
+        call("b", name="bash", command="make"), result("b"),
+        call("c", name="apply_patch", input=patch), result("c", "apply_patch verification failed: no such line\nx"),
+    ) == [
+        "edit a.py -> Failed to find expected lines in a.py:",
+        "$ make -> ok",
+        "edit a.py -> apply_patch verification failed: no such line",
+    ]  # fmt: skip
 
 
 def test_adjacent_looks_share_a_line_up_to_a_length() -> None:
