@@ -266,7 +266,7 @@ _STOPPED: Final = {"exceeding timeout": "timed out", "User aborted": "stopped"}
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
-    r"error|err_|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
+    r"error|err_|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined|not recognized"
 )
 """Names an error in a line in lower case."""
 _NO_ERROR: Final = re.compile(

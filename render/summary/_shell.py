@@ -37,7 +37,9 @@ _DOCUMENT: Final = re.compile(
 """A here-document; a patch of Codex may end with the script instead."""
 DOCUMENTS_MAX: Final = 100
 """The most here-documents of a script: one that does not end is searched for to the end of the script."""
-_QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_QUOTED_LINES: Final = re.compile(
+    r"@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL
+)
 _COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _COMMANDS: Final = ("cmd", "command", "script")
@@ -106,7 +108,8 @@ def _measured(document: re.Match[str]) -> str:
 
 def _first_of(match: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    mark, lines = match[0][0], match[0][1:-1].strip().split("\n")
+    text = match[0].strip("@")
+    mark, lines = text[0], text[1:-1].strip().split("\n")
     return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else match[0]
 
 
@@ -127,10 +130,12 @@ _TOKEN: Final = re.compile(
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
     r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
     r"|(?P<end>&&|\|\||\|&?|[;\n&])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    r"|(?P<word>(?:@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<=\S)&(?=[\w.-]+=)"
+    r"|[^\s'\"\\;&|<>()])+)[ \t]*+"
     r"|(?P<other>.)",
     re.DOTALL,
 )
+"""Also the here-strings of PowerShell, and the `&` of an address."""
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
 _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -169,8 +174,8 @@ class Command:
 
 
 _CHANGE: Final = re.compile(
-    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
-    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate) )"
+    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm |Remove-Item )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
+    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate|Copy-Item) )"
 )
 
 
@@ -254,7 +259,7 @@ def _unquote(word: str) -> str:
 
 SCRIPT_MAX: Final = 100_000
 """Characters of a script; longer ones are ignored."""
-_LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
+_LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?&\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
 _PRINTS: Final = re.compile(
     r"(?P<all>cat(?: -n)?|nl -b ?a)|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"

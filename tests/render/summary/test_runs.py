@@ -199,8 +199,17 @@ def test_what_the_shell_left_running_ends_when_it_is_killed(ending: str) -> None
     assert after(*ran("b", ending), before=running).processes == ()
 
 
-def test_what_is_waited_for_is_no_process() -> None:
-    assert after(*ran("a", "sleep 5 & curl x & wait")).processes == ()
+@for_each(
+    "command",
+    [
+        "sleep 5 & curl x & wait",
+        "curl -s http://x/?a=1&b=2",
+        "$page = @'\nit's <b> & <i> & more\n'@",
+    ],
+    ids=["waited for", "address", "text of PowerShell"],
+)
+def test_not_every_ampersand_leaves_a_process_running(command: str) -> None:
+    assert after(*ran("a", command)).processes == ()
 
 
 # Repositories.
@@ -430,6 +439,10 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
             ("error[E0412]: cannot find type `Message`\nerror: could not compile `app` (lib) due to 1 previous error"
             "\nFor more information about this error, try `rustc --explain E0412`."),
             "error[E0412]: cannot find type `Message`",
+        ),
+        (
+            "php: The term 'php' is not recognized as a name of a cmdlet.\nCheck the spelling of the name.",
+            "php: The term 'php' is not recognized as a name of a cmdlet.",
         ),
         (
             " ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment\nTo fix this issue, install it.",
