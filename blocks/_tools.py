@@ -10,7 +10,8 @@
 | other | anchoring | the default |
 
 Codex also has its model write programs: the tool `exec` takes JavaScript that calls the other tools. A program that calls one
-of them, with arguments that stand in it, counts as that call; one that calls several counts as its patches, if it has any:
+of them, with arguments that stand in it, counts as that call; one that calls several counts as its patches, if it has any, or
+as one command, if it only runs some; any other program is of the kind `other`:
 
     const r = await tools.exec_command({cmd:"go test ./...", workdir:"/work"}); text(r.output)
     const patch = "*** Begin Patch\\n..."; text(await tools.apply_patch(patch))
@@ -18,7 +19,7 @@ of them, with arguments that stand in it, counts as that call; one that calls se
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, cast
@@ -105,6 +106,8 @@ def tool_kind(
     if envelope and envelope.kind:
         return envelope.kind
     name, arguments = inner_call(name, arguments or {})
+    if name == _PROGRAM and isinstance(arguments.get("input"), str):
+        return "other"
     name = name.lower()
     if name in EDITOR_TOOLS and arguments and arguments.get("command") == "view":
         return "read"
@@ -178,6 +181,7 @@ def texts_in(value: object) -> tuple[str, ...]:
 
 _PROGRAM: Final = "exec"
 _PATCH: Final = "apply_patch"
+_COMMAND: Final = "exec_command"
 CALLS_MAX: Final = 16
 """The calls of a program that are read: each may name a variable, which is looked for."""
 _TEXT: Final = r"""(?P<quote>["'`])(?P<text>(?:(?!(?P=quote))[^\\]|\\.)*)(?:(?P=quote)|\Z)"""
@@ -206,8 +210,19 @@ def _call_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     calls = [(call[1], _argument(source, outside, call)) for call in first]
     if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
         return _PATCH, {"input": "\n".join(patches)}
-    name, value = calls[0] if len(calls) == 1 else ("", None)
+    name, value = calls[0] if len(calls) == 1 else (_COMMAND, _one_command(calls))
     return (name, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
+
+
+def _one_command(calls: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    """The arguments of commands as those of one; None: not all of these calls are commands, or one leaves its folder."""
+    commands = [value for name, value in calls if name == _COMMAND]
+    values = [cast("dict[str, Any]", value) for value in commands if isinstance(value, dict)]
+    texts = [str(value.get("cmd", "cd ")) for value in values]
+    if not values or len(values) < len(calls) or any("cd " in text for text in texts):
+        return None
+    same = {key: v for key, v in values[0].items() if all(o.get(key) == v for o in values)}
+    return {**same, "cmd": "\n".join(texts)}
 
 
 def _argument(source: str, outside: str, call: re.Match[str]) -> Any:
