@@ -92,6 +92,10 @@ _COMMITS: Final = re.compile(
 """Commands that change a repository's history, or what others see of it."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
+_BESIDE: Final = re.compile(
+    r"^### (?:Ran Playwright code|Snapshot)\n(?:(?!### ).*\n?)*+", re.MULTILINE
+)
+"""What Playwright's server adds to an answer: the call as code, and the elements of the page."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
 _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "include")
@@ -193,6 +197,7 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
         return _ran(run.command, run, output)
     arguments, target, name = run.call.input, run.target, run.call.name
     verb = "web" if run.kind == "web" else name
+    output = _BESIDE.sub("", output)
     text = failure or _short(output, "answer" if run.kind == "other" else "look")
     if run.kind == "search":
         query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
@@ -264,11 +269,12 @@ def _short(output: str, form: Literal["look", "answer", "end"]) -> str:
 
 
 def _end_of(outcome: str) -> str:
-    """An outcome as it is told when it is no longer new: its end says most."""
+    """An outcome as it is told when it is no longer new: its end says most, unless it was cut there."""
     if len(outcome) <= LINE_SAID_MAX:
         return outcome
     head, mark, tail = outcome.rpartition(LAST)
-    return f"{head}{mark}…{tail[len(head + mark) + 1 - LINE_SAID_MAX :]}"
+    room = LINE_SAID_MAX - len(head + mark)
+    return f"{head}{mark}{one_line(tail, room) if tail[-1:] == '…' else f'…{tail[1 - room :]}'}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:

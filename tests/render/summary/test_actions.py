@@ -195,6 +195,11 @@ def test_of_a_long_look_the_lines_are_counted_and_of_what_a_program_says_the_las
     (old, *_) = fitted(actions, count(text_of_actions(actions)) - 1, count)
     assert old.outcome.startswith("90 lines, the last: …")
     assert old.outcome.endswith("module_89.py: 89 rows of it are wrong"), "its end says most"
+    rows = view_of(
+        call("a", name="bash", command="make"), result("a", f'{{"rows": "{"x " * 200}"}}')
+    )
+    (old, *_) = fitted((*done(rows), *many(30)), 900, count)
+    assert (old.outcome[:12], old.outcome[-1]) == ('{"rows": "x ', "…"), "its end was cut"
 
 
 def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
@@ -269,6 +274,16 @@ def test_of_what_another_tool_answers_in_words_the_beginning_is_told() -> None:
     [line] = told(call("a", name="TaskGet", task="6"), result("a", answer))
     assert line.startswith("TaskGet 6 -> Task #6: encrypt the address / Prefer a converter")
     assert len(line) <= ANSWER_MAX + 20
+
+
+def test_of_a_browser_s_answer_its_result_and_its_page_are_told() -> None:
+    click = call("a", name="mcp__playwright__browser_click", element="OK")
+    code = "### Ran Playwright code\n```js\nawait page.click();\n```\n"
+    page = "### Page\n- Page URL: http://x/\n### Snapshot\n```yaml\n- link [ref=e1]\n```\n"
+    [line] = told(click, result("a", f"### Result\nClicked\n{code}{page}### Events\n- none"))
+    assert line.endswith(
+        "OK -> ### Result / Clicked / ### Page / - Page URL: http://x/ / ### Events / - none"
+    )
 
 
 def test_what_an_answer_repeats_of_its_call_and_what_another_agent_reports_is_not_told_again() -> (
