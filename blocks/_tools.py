@@ -19,7 +19,7 @@ as one command, if it only runs some; any other program is of the kind `other`:
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, cast
@@ -181,7 +181,6 @@ def texts_in(value: object) -> tuple[str, ...]:
 
 _PROGRAM: Final = "exec"
 _PATCH: Final = "apply_patch"
-_COMMAND: Final = "exec_command"
 CALLS_MAX: Final = 16
 """The calls of a program that are read: each may name a variable, which is looked for."""
 _TEXT: Final = r"""(?P<quote>["'`])(?P<text>(?:(?!(?P=quote))[^\\]|\\.)*)(?:(?P=quote)|\Z)"""
@@ -210,19 +209,15 @@ def _call_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     calls = [(call[1], _argument(source, outside, call)) for call in first]
     if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
         return _PATCH, {"input": "\n".join(patches)}
-    name, value = calls[0] if len(calls) == 1 else (_COMMAND, _one_command(calls))
-    return (name, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
-
-
-def _one_command(calls: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    """The arguments of commands as those of one; None: not all of these calls are commands, or one leaves its folder."""
-    commands = [value for name, value in calls if name == _COMMAND]
-    values = [cast("dict[str, Any]", value) for value in commands if isinstance(value, dict)]
+    values = [cast("dict[str, Any]", value) for _, value in calls if isinstance(value, dict)]
+    if len(values) == len(calls) == 1:
+        return calls[0][0], values[0]
     texts = [str(value.get("cmd", "cd ")) for value in values]
-    if not values or len(values) < len(calls) or any("cd " in text for text in texts):
+    is_one = len(values) == len(calls) and {name for name, _ in calls} == {"exec_command"}
+    if not is_one or any("cd " in text for text in texts):  # which would move the others, too
         return None
     same = {key: v for key, v in values[0].items() if all(o.get(key) == v for o in values)}
-    return {**same, "cmd": "\n".join(texts)}
+    return "exec_command", {**same, "cmd": "\n".join(texts)}
 
 
 def _argument(source: str, outside: str, call: re.Match[str]) -> Any:

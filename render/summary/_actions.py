@@ -70,7 +70,6 @@ ANSWER_MAX: Final = 400
 """The same of an answer of a tool that is no command and looks at no file: a task, an issue, a record."""
 REPEATED_SHARE: Final = 0.2
 """The most of its words that are new in an output that repeats its call."""
-_TELLING: Final = re.compile(r"\d+|\w{4,}")
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
 LAST: Final = ", the last: "
@@ -92,9 +91,7 @@ _COMMITS: Final = re.compile(
 """Commands that change a repository's history, or what others see of it."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
-_BESIDE: Final = re.compile(
-    r"^### (?:Ran Playwright code|Snapshot)\n(?:(?!### ).*\n?)*+", re.MULTILINE
-)
+_BESIDE: Final = re.compile(r"(?m)^### (?:Ran Playwright code|Snapshot)\n(?:(?!### ).*\n?)*+")
 """What Playwright's server adds to an answer: the call as code, and the elements of the page."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
@@ -213,7 +210,7 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
 
 def _repeats(output: str, call: str) -> bool:
     """Whether an output says hardly more than the call, as that of a tool that notes something does."""
-    words, earlier = (Counter(_TELLING.findall(each.lower())) for each in (output, call))
+    words, earlier = (Counter(re.findall(r"\d+|\w{4,}", each.lower())) for each in (output, call))
     return bool(words) and (words - earlier).total() <= REPEATED_SHARE * words.total()
 
 

@@ -49,8 +49,6 @@ from render.summary._shell import (
 )
 from render.view._view import Entry
 
-HEAD_CHARACTERS: Final = 600
-
 
 @attrs.frozen(kw_only=True)
 class Run:
@@ -96,7 +94,7 @@ class Run:
     @property
     def head(self) -> str:
         """What the tool says before the output; if it says nothing there, the beginning of the output."""
-        return self.whole[: output_of(self.whole)[0] or HEAD_CHARACTERS]
+        return self.whole[: output_of(self.whole)[0] or 600]
 
     @property
     def names(self) -> set[str]:
@@ -278,7 +276,6 @@ _NO_ERROR: Final = re.compile(
 )
 """A line that names none: one that a change adds or a shell repeats, none (opencode), a count, a heading, the status, what cargo,
 npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
-_DIFF: Final = re.compile(r"^diff --git ", re.MULTILINE)
 NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*|\(empty\)", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi; Gemini CLI."""
 
@@ -303,7 +300,7 @@ def status_of(result: ToolResult | None) -> str:
 def telling_error(output: str) -> str:
     """The line of an output that says best why it failed: the last one that names an error, or else the last. A diff behind it
     names none."""
-    output = _DIFF.split(output, maxsplit=1)[0] or output
+    output = re.split(r"(?m)^diff --git ", output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
     errors = [line for line in telling if _ERROR.search(line.lower())]
@@ -413,12 +410,11 @@ class Stretch:
         return enumerate(self.rows, self.line) if self.line else ()
 
 
-_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
-
-
 def shared_folder(paths: Iterable[str]) -> str:
     """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
-    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
+    folders = Counter(
+        folder for path in paths for folder in accumulate(re.findall(r"[^\\/]*[\\/]", path))
+    )
     shared = [f for f, files in folders.items() if files > 1 and re.match(r"/.|[A-Za-z]:", f)]
     return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
 

@@ -37,13 +37,10 @@ _DOCUMENT: Final = re.compile(
 """A here-document; a patch of Codex may end with the script instead."""
 DOCUMENTS_MAX: Final = 100
 """The most here-documents of a script: one that does not end is searched for to the end of the script."""
-_QUOTED_LINES: Final = re.compile(
-    r"@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL
-)
-_COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
+_HERE_STRING: Final = r"@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)"
+"""A text of several lines in PowerShell."""
+_QUOTED_LINES: Final = re.compile(rf"{_HERE_STRING}|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
-_COMMANDS: Final = ("cmd", "command", "script")
-_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
 
 
 @attrs.frozen
@@ -65,7 +62,7 @@ def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
 
 def _script(arguments: Mapping[str, Any]) -> str:
     """The script that a call runs, also if it is given as a list of words, without the shell that runs it; empty: none."""
-    for value in map(arguments.get, _COMMANDS):
+    for value in map(arguments.get, ("cmd", "command", "script")):
         if isinstance(value, str) and value.strip():
             return value
         words = [word for word in items(value) if isinstance(word, str)]
@@ -78,7 +75,7 @@ def _script(arguments: Mapping[str, Any]) -> str:
 
 def folder_of(arguments: Mapping[str, Any]) -> str:
     """The folder that a call names to run in; empty: none."""
-    folders = map(arguments.get, _FOLDERS)
+    folders = map(arguments.get, ("workdir", "cwd", "directory", "dir_path"))
     return next((folder for folder in folders if isinstance(folder, str)), "")
 
 
@@ -88,7 +85,7 @@ def shown_command(command: CommandLine, characters_max: int) -> str:
     text = _with_documents(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
-    text = _COMMENT.sub("", text) or text
+    text = re.sub(r"(?m)^\s*#[^\n]*\n?", "", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
     return without_middle(" ".join(text.split()), characters_max)
@@ -130,14 +127,13 @@ _TOKEN: Final = re.compile(
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
     r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
     r"|(?P<end>&&|\|\||\|&?|[;\n&])"
-    r"|(?P<word>(?:@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<=\S)&(?=[\w.-]+=)"
-    r"|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    rf"|(?P<word>(?:{_HERE_STRING}|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\."
+    r"|(?<=\S)&(?=[\w.-]+=)|[^\s'\"\\;&|<>()])+)[ \t]*+"
     r"|(?P<other>.)",
     re.DOTALL,
 )
-"""Also the here-strings of PowerShell, and the `&` of an address."""
+"""The `&` of an address is a part of a word."""
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
-_VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
@@ -239,7 +235,7 @@ def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -
         command, word = waiting[0]
         end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
         document = script[position : end.start() if end else len(script)]
-        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
+        is_known = word[0] in "'\"\\" or not re.search(r"[$`\\]", document)
         command.document = document if is_known else None
         position = end.end() if end else len(script)  # as a shell does, which warns
         del waiting[0]
@@ -265,9 +261,6 @@ _PRINTS: Final = re.compile(
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
-_NUMBERING: Final = frozenset({"cat", "nl"})
-"""Commands that can number lines; they number their input, so after another command the numbers are not the
-file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
@@ -426,7 +419,7 @@ def _print_of(stages: Sequence[Command], folder: str | None) -> FilePart | None:
         return None
     part = _lines_of(FilePart(file), options)
     for stage in stages[1:]:
-        keeps = stage.literal[0] not in _NUMBERING
+        keeps = stage.literal[0] not in {"cat", "nl"}  # which number their input, not the file
         part = _lines_of(part, stage.literal) if part and keeps else None
     return part
 

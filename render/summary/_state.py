@@ -41,7 +41,6 @@ from blocks.formats import command_in, items, objs
 from render.summary._calls import (
     NO_OUTPUT,
     PROGRAM,
-    WENT_WELL,
     Run,
     edits_of,
     outcome,
@@ -452,8 +451,7 @@ def _result(run: Run, tests: str, check: Command) -> str:
     this is not told if it is that of another command."""
     why, status = telling_error(run.text), run.status
     if run.failed or "failed" in tests or "errors" in tests:
-        is_number, how = status.lstrip("-").isdigit(), "failed" if status in WENT_WELL else status
-        how = f"failed ({status})" if is_number else how
+        how = "failed" if status in {"ok", "failed"} else f"failed ({status})"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
     is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
     if tests or (is_hidden and _FAULT.search(why)):

@@ -471,6 +471,11 @@ def test_a_status_may_be_negative(said: str) -> None:
     assert check_of(*tried("a", "make build", said, is_error=True)).result.startswith("failed (-9)")
 
 
+def test_a_check_that_was_stopped_did_not_go_well() -> None:
+    said = "not done yet\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 9 ms\n</shell_metadata>"
+    assert check_of(*tried("a", "make test", said)).result == "failed (timed out): not done yet"
+
+
 def test_gemini_cli_says_behind_an_output_how_it_ended() -> None:
     good = ran(
         "a", "npm run build", "Output: \n> app build\nCompiled 3 routes\nProcess Group PGID: 4711"
