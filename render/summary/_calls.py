@@ -236,8 +236,8 @@ def _plain_result(text: str) -> str:
     if output.startswith("{"):
         with suppress(ValueError, RecursionError):
             fields = obj(json.loads(output, strict=False))
-    known = {**obj(fields.get("metadata")), **fields}
-    inner, session, status = (known.get(name) for name in ("output", "session_id", "exit_code"))
+    members = {**obj(fields.get("metadata")), **fields}
+    inner, session, status = (members.get(name) for name in ("output", "session_id", "exit_code"))
     if not isinstance(inner, str) or not (is_program or isinstance(status, int)):
         going_on = _SESSION.search(output) if is_program else None
         if going_on is None:
@@ -274,7 +274,7 @@ _NO_ERROR: Final = re.compile(
     r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
     r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$|^\W*(?:categoryinfo|fullyqualifiederrorid)\b"
 )
-"""A line that names none: one that a change adds or a shell repeats, none (opencode), a count, a heading, the status, what cargo,
+"""A line that names none: one that a change adds or a shell repeats, `(no output)`, a count, a heading, the status, what cargo,
 npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
 NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*|\(empty\)", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi; Gemini CLI."""

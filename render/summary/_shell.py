@@ -31,8 +31,8 @@ _ENTERED: Final = re.compile(
     r"\s*(?:cd|Set-Location)\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*"
 )
 _DOCUMENT: Final = re.compile(
-    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)(?:[ \t]*(?P=word)[ \t]*"
-    r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))|(?<=\n\*\*\* End Patch\n)\Z)"
+    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)"
+    r"(?:[ \t]*(?P=word)[ \t]*(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))|(?<=\n\*\*\* End Patch\n)\Z)"
 )
 """A here-document; a patch of Codex may end with the script instead."""
 DOCUMENTS_MAX: Final = 100

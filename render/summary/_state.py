@@ -254,7 +254,7 @@ def _by_arguments(run: Run) -> Iterator[FileChange]:
             yield FileChange(path=edit.file, how=how)
 
 
-_FILE: Final = re.compile(r"(?:[A-Za-z]:)?[\w./\\@+-]*[\w@+-]\.\w{1,10}")
+_FILE: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\w./@+-]|\\(?=\w))*[\w@+-]\.\w{1,10}")
 
 
 def _by_command(command: Command) -> Iterator[FileChange]:
