@@ -10,7 +10,8 @@
 | other | anchoring | the default |
 
 Codex also has its model write programs: the tool `exec` takes JavaScript that calls the other tools. A program that calls one
-of them, with arguments that stand in it, counts as that call; one that calls several counts as its patches, if it has any:
+of them, with arguments that stand in it, counts as that call; one that calls several counts as its patches, if it has any, or
+as one command, if it only runs some; any other program is of the kind `other`:
 
     const r = await tools.exec_command({cmd:"go test ./...", workdir:"/work"}); text(r.output)
     const patch = "*** Begin Patch\\n..."; text(await tools.apply_patch(patch))
@@ -105,6 +106,8 @@ def tool_kind(
     if envelope and envelope.kind:
         return envelope.kind
     name, arguments = inner_call(name, arguments or {})
+    if name == _PROGRAM and isinstance(arguments.get("input"), str):
+        return "other"
     name = name.lower()
     if name in EDITOR_TOOLS and arguments and arguments.get("command") == "view":
         return "read"
@@ -206,8 +209,15 @@ def _call_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
     calls = [(call[1], _argument(source, outside, call)) for call in first]
     if patches := [value for name, value in calls if name == _PATCH and isinstance(value, str)]:
         return _PATCH, {"input": "\n".join(patches)}
-    name, value = calls[0] if len(calls) == 1 else ("", None)
-    return (name, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
+    values = [cast("dict[str, Any]", value) for _, value in calls if isinstance(value, dict)]
+    if len(values) == len(calls) == 1:
+        return calls[0][0], values[0]
+    texts = [str(value.get("cmd", "cd ")) for value in values]
+    is_one = len(values) == len(calls) and {name for name, _ in calls} == {"exec_command"}
+    if not is_one or any("cd " in text for text in texts):  # which would move the others, too
+        return None
+    same = {key: v for key, v in values[0].items() if all(o.get(key) == v for o in values)}
+    return "exec_command", {**same, "cmd": "\n".join(texts)}
 
 
 def _argument(source: str, outside: str, call: re.Match[str]) -> Any:

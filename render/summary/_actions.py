@@ -33,7 +33,6 @@ from blocks import (
 from render.summary._calls import (
     NO_OUTPUT,
     REJECTED,
-    WENT_WELL,
     Run,
     edits_of,
     file_part,
@@ -71,7 +70,6 @@ ANSWER_MAX: Final = 400
 """The same of an answer of a tool that is no command and looks at no file: a task, an issue, a record."""
 REPEATED_SHARE: Final = 0.2
 """The most of its words that are new in an output that repeats its call."""
-_TELLING: Final = re.compile(r"\d+|\w{4,}")
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
 LAST: Final = ", the last: "
@@ -93,6 +91,8 @@ _COMMITS: Final = re.compile(
 """Commands that change a repository's history, or what others see of it."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
+_BESIDE: Final = re.compile(r"(?m)^### (?:Ran Playwright code|Snapshot)\n(?:(?!### ).*\n?)*+")
+"""What Playwright's server adds to an answer: the call as code, and the elements of the page."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
 _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "include")
@@ -152,7 +152,7 @@ def _run_again(before: Action, action: Action) -> Action:
 def _action_of(run: Run, version: int) -> Action:
     """The action of a call of this version; of a result that is forgotten or kept elsewhere only whether it failed is told."""
     output, failure = run.text, "" if run.version else "no result"
-    if run.is_error:
+    if run.failed:
         failure = telling_error(output or run.whole) or "failed"
     if REJECTED.match(run.whole):
         failure = output = "not run: the user stopped it"
@@ -168,8 +168,8 @@ def _action_of(run: Run, version: int) -> Action:
 def _of_files(run: Run, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
     is_command = run.kind == "command"
-    is_plain = run.script.is_all or {c.words[0] for c in run.commands} == {"apply_patch"}
-    if is_command and (failure or run.status not in WENT_WELL or not is_plain):
+    is_patch = {c.words[0] for c in run.commands} == {"apply_patch"}
+    if is_command and not (is_patch or (run.script.is_all and not failure)):
         return None
     if edits := list(edits_of(run)):
         is_new = all(edit.old is None and not edit.is_added for edit in edits)
@@ -194,6 +194,7 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
         return _ran(run.command, run, output)
     arguments, target, name = run.call.input, run.target, run.call.name
     verb = "web" if run.kind == "web" else name
+    output = _BESIDE.sub("", output)
     text = failure or _short(output, "answer" if run.kind == "other" else "look")
     if run.kind == "search":
         query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
@@ -209,7 +210,7 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
 
 def _repeats(output: str, call: str) -> bool:
     """Whether an output says hardly more than the call, as that of a tool that notes something does."""
-    words, earlier = (Counter(_TELLING.findall(each.lower())) for each in (output, call))
+    words, earlier = (Counter(re.findall(r"\d+|\w{4,}", each.lower())) for each in (output, call))
     return bool(words) and (words - earlier).total() <= REPEATED_SHARE * words.total()
 
 
@@ -222,7 +223,8 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
     if run.failed and only_looks and status == "1" and not error:
         text = NOTHING
     elif run.failed:
-        ending = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
+        ending = "" if error and status in {"ok", "failed"} else status
+        ending = f"exit {status}" if status.lstrip("-").isdigit() else ending
         text = ": ".join(filter(None, (tests or ending, error)))
     elif is_commit and (commit := COMMITTED.search(output)):
         text = f"{commit[1]} {commit[2]}"
@@ -264,11 +266,12 @@ def _short(output: str, form: Literal["look", "answer", "end"]) -> str:
 
 
 def _end_of(outcome: str) -> str:
-    """An outcome as it is told when it is no longer new: its end says most."""
+    """An outcome as it is told when it is no longer new: its end says most, unless it was cut there."""
     if len(outcome) <= LINE_SAID_MAX:
         return outcome
     head, mark, tail = outcome.rpartition(LAST)
-    return f"{head}{mark}…{tail[len(head + mark) + 1 - LINE_SAID_MAX :]}"
+    room = LINE_SAID_MAX - len(head + mark)
+    return f"{head}{mark}{one_line(tail, room) if tail[-1:] == '…' else f'…{tail[1 - room :]}'}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:

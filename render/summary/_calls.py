@@ -49,8 +49,6 @@ from render.summary._shell import (
 )
 from render.view._view import Entry
 
-HEAD_CHARACTERS: Final = 600
-
 
 @attrs.frozen(kw_only=True)
 class Run:
@@ -68,7 +66,7 @@ class Run:
     whole: str
     """What the tool returned; empty if it may not be shown."""
     status: str
-    """How it ended: the exit status of a command, or `ok`, `failed`, `no result`."""
+    """How it ended, as `status_of` says it."""
     is_error: bool
     """Whether the result says that the call failed."""
     failed: bool
@@ -96,7 +94,7 @@ class Run:
     @property
     def head(self) -> str:
         """What the tool says before the output; if it says nothing there, the beginning of the output."""
-        return self.whole[: output_of(self.whole)[0] or HEAD_CHARACTERS]
+        return self.whole[: output_of(self.whole)[0] or 600]
 
     @property
     def names(self) -> set[str]:
@@ -173,32 +171,36 @@ def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
 
 # The lines that a tool adds around a command's output or a file's text: exit status, duration.
 #
-# Codex adds them before the output, OpenHands after it; mini-swe-agent puts the output between tags; Gemini CLI and Qwen Code
-# write the command before it and how it ended behind it, and before a part of a file, which lines these are.
+# Codex adds them before the output, OpenHands, Copilot and opencode after it; mini-swe-agent puts the output between tags, as
+# Claude Code's TaskOutput does; Gemini CLI and Qwen Code write the command before it and how it ended behind it, and before a
+# part of a file, which lines these are.
 
 
 _BEFORE: Final = re.compile(
     r"(?:Script \w+[^\n]*\nWall time [^\n]*\nOutput:\n\n?"
     r"|(?:(?:Chunk ID|Wall time|Process \w+ with|Original token count|Exit code)\b[^\n]*\n){1,8}Output:\n)"
     r"(?:Warning: truncated output[^\n]*\n)?(?:Total output lines:[^\n]*\n+)?"
+    r"|failed in sandbox \w+ with execution error: [^,\n]*, exit code: -?\d+, stdout: (?:, stderr: )?"  # Codex in 2025
     r"|<returncode>-?\d+</returncode>\n<output>\n"
-    r"|(?:Command: [^\n]*\nDirectory: [^\n]*\n)?(?:Output|Stdout): ?\n?"
+    r"|<retrieval_status>\w+</retrieval_status>(?:\s+<(?P<field>\w+)>[^\n<]*</(?P=field)>)*\s*(?:<output>\n)?"
+    r"|(?:Command: (?:[^\n]*\n){1,200}?Directory: [^\n]*\n)?(?:Output|Stdout): ?\n?"
     r"|\n?IMPORTANT: The file content has been truncated\.\n"
     r"Status: Showing lines (?P<line>\d{1,7})-[^\n]*\nAction: [^\n]*\n+--- FILE CONTENT \(truncated\) ---\n"
 )
-_FIELDS: Final = ("Stderr", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID")
+_FIELDS: Final = ("Exit Code", "Signal", "Background PIDs", "Process Group PGID")
 _BEHIND: Final = re.compile(
     r"\n?</output>\s*\Z|(?:\n\[(?:The command completed with exit code|Command finished with exit code"
     r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
-    rf"|(?:\n(?:{'|'.join(_FIELDS)}): [^\n]*)+\s*\Z"
+    r"|\n<shellId: \S+ completed with exit code -?\d+>\s*\Z|\n*<shell_metadata>\n[^<]*</shell_metadata>\s*\Z"
+    rf"|(?:\n(?:Stderr|Error): \((?:empty|none)\))*(?:\n(?:{'|'.join(_FIELDS)}): [^\n]*)+\s*\Z"
 )
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`, if its last line begins or ends like one of these."""
 _LAST: Final = ("[", "Shell cwd", *(f"{name}: " for name in _FIELDS))
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}(?:\d+ \w+ (?:truncated|omitted|elided)|omitted \d+ of \d+ lines)"
-    r"|<elided_chars>|^Warning: truncated output",
+    r"|<elided_chars>|^Warning: truncated output|^Output too large",
     re.MULTILINE,
 )
 """How an output says that a part of it was left out."""
@@ -209,12 +211,14 @@ def output_of(text: str) -> tuple[int, int]:
     before = _BEFORE.match(text)
     start = before.end() if before else 0
     last = text[-_BEHIND_MAX:].rstrip().rpartition("\n")[2]
-    if not (last.startswith(_LAST) or last.endswith("</output>")):
+    if not (last.startswith(_LAST) or last.endswith(">")):
         return start, len(text)
     behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 
 
+_TOO_LARGE: Final = re.compile(r"(?:<persisted-output>\n)?(Output too large[^)\n]*\))")
+"""How a client says, before the beginning of an output, that it keeps the whole elsewhere: Claude Code, Copilot."""
 PROGRAM: Final = "Script "
 """The beginning of the result of a program of Codex, which says that the program ended, and not how its command did."""
 _SESSION: Final = re.compile(r"\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
@@ -223,15 +227,17 @@ _SESSION: Final = re.compile(r"\bsession_?id\W{1,3}(\d+)\W*\Z", re.IGNORECASE)
 
 def _plain_result(text: str) -> str:
     """The result of a program of Codex as the tool that it called would have written it; one that is a JSON object with an
-    output, as older versions of Codex have, likewise; any other as it is."""
+    output, as older versions of Codex have, likewise; of one that is kept elsewhere only that; any other as it is."""
+    if too_large := _TOO_LARGE.match(text):
+        return too_large[1] + text[output_of(text)[1] :]
     is_program = text.startswith(PROGRAM)
     output = text[output_of(text)[0] :] if is_program else text
     fields = obj(None)
     if output.startswith("{"):
         with suppress(ValueError, RecursionError):
             fields = obj(json.loads(output, strict=False))
-    known = {**obj(fields.get("metadata")), **fields}
-    inner, session, status = (known.get(name) for name in ("output", "session_id", "exit_code"))
+    members = {**obj(fields.get("metadata")), **fields}
+    inner, session, status = (members.get(name) for name in ("output", "session_id", "exit_code"))
     if not isinstance(inner, str) or not (is_program or isinstance(status, int)):
         going_on = _SESSION.search(output) if is_program else None
         if going_on is None:
@@ -250,31 +256,32 @@ STATUS_CHARACTERS: Final = 400
 """Characters at the beginning of a result in which its status is looked for, besides what a tool adds behind the output."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}?(-?\d{1,3})"
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode|<exit_code)\D{0,4}?(-?\d{1,3})"
 )
 """The exit status in lower case."""
+_STOPPED: Final = {"exceeding timeout": "timed out", "User aborted": "stopped"}
+"""What opencode says behind the output of a command that did not end."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
-    r"error|err_|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
+    r"error|err_|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined|not recognized"
 )
 """Names an error in a line in lower case."""
 _NO_ERROR: Final = re.compile(
-    r"^\+ |\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
+    r"^\+ |^\(no output\)$|\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
     r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
     r"|\bexit(?:ed)? (?:with )?(?:code|status)\b|could not compile|\bdue to \d+ previous|for more information about"
     r"|have detailed explanations|err_pnpm_recursive|elifecycle|^npm err(?:!|or) (?:code|path|command|errno|lifecycle|a complete)"
     r"|^make(?:\[\d+\])?: \*\*\*|warnings?(?: emitted)?\W*$|^\W*(?:categoryinfo|fullyqualifiederrorid)\b"
 )
-"""A line that has such a word and names none: one that a change adds or a shell repeats, a count, a heading, the status, what
-cargo, npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
-_DIFF: Final = re.compile(r"^diff --git ", re.MULTILINE)
-NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
-"""What clients write for an empty output: Claude Code, pi."""
+"""A line that names none: one that a change adds or a shell repeats, `(no output)`, a count, a heading, the status, what cargo,
+npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
+NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*|\(empty\)", re.IGNORECASE)
+"""What clients write for an empty output: Claude Code, pi; Gemini CLI."""
 
 
 def status_of(result: ToolResult | None) -> str:
-    """How a command ended: its exit status, or `ok`, `failed`, `no result`."""
+    """How a command ended: its exit status, or `ok`, `failed`, `timed out`, `stopped`, `no result`."""
     if result is None:
         return "no result"
     fields = result.envelope.key_fields
@@ -282,16 +289,18 @@ def status_of(result: ToolResult | None) -> str:
         if key in fields:
             return one_line(leaves(fields[key]), 20)
     text = _plain_result(text_of(result))
-    ends = f"{text[:STATUS_CHARACTERS]}\n{text[output_of(text)[1] :]}"
-    status = _STATUS.search(ends.lower())
-    is_bad = result.is_error or text.startswith("Script failed")
-    return status.group(1) if status else "failed" if is_bad else "ok"
+    behind = text[output_of(text)[1] :]
+    if status := _STATUS.search(f"{behind}\n{text[:STATUS_CHARACTERS]}".lower()):
+        return status.group(1)
+    is_bad = result.is_error or text.startswith(("Script failed", "failed in sandbox"))
+    how = (word for words, word in _STOPPED.items() if words in behind)
+    return next(how, "failed" if is_bad else "ok")
 
 
 def telling_error(output: str) -> str:
     """The line of an output that says best why it failed: the last one that names an error, or else the last. A diff behind it
     names none."""
-    output = _DIFF.split(output, maxsplit=1)[0] or output
+    output = re.split(r"(?m)^diff --git ", output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
     errors = [line for line in telling if _ERROR.search(line.lower())]
@@ -401,12 +410,11 @@ class Stretch:
         return enumerate(self.rows, self.line) if self.line else ()
 
 
-_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
-
-
 def shared_folder(paths: Iterable[str]) -> str:
     """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
-    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
+    folders = Counter(
+        folder for path in paths for folder in accumulate(re.findall(r"[^\\/]*[\\/]", path))
+    )
     shared = [f for f, files in folders.items() if files > 1 and re.match(r"/.|[A-Za-z]:", f)]
     return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
 

@@ -31,16 +31,16 @@ _ENTERED: Final = re.compile(
     r"\s*(?:cd|Set-Location)\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*"
 )
 _DOCUMENT: Final = re.compile(
-    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*"
-    r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))"
+    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)"
+    r"(?:[ \t]*(?P=word)[ \t]*(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))|(?<=\n\*\*\* End Patch\n)\Z)"
 )
+"""A here-document; a patch of Codex may end with the script instead."""
 DOCUMENTS_MAX: Final = 100
 """The most here-documents of a script: one that does not end is searched for to the end of the script."""
-_QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
-_COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
+_HERE_STRING: Final = r"@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)"
+"""A text of several lines in PowerShell."""
+_QUOTED_LINES: Final = re.compile(rf"{_HERE_STRING}|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
-_COMMANDS: Final = ("cmd", "command", "script")
-_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ def command_of(arguments: Mapping[str, Any], target: str) -> CommandLine | None:
 
 def _script(arguments: Mapping[str, Any]) -> str:
     """The script that a call runs, also if it is given as a list of words, without the shell that runs it; empty: none."""
-    for value in map(arguments.get, _COMMANDS):
+    for value in map(arguments.get, ("cmd", "command", "script")):
         if isinstance(value, str) and value.strip():
             return value
         words = [word for word in items(value) if isinstance(word, str)]
@@ -75,7 +75,7 @@ def _script(arguments: Mapping[str, Any]) -> str:
 
 def folder_of(arguments: Mapping[str, Any]) -> str:
     """The folder that a call names to run in; empty: none."""
-    folders = map(arguments.get, _FOLDERS)
+    folders = map(arguments.get, ("workdir", "cwd", "directory", "dir_path"))
     return next((folder for folder in folders if isinstance(folder, str)), "")
 
 
@@ -85,7 +85,7 @@ def shown_command(command: CommandLine, characters_max: int) -> str:
     text = _with_documents(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
-    text = _COMMENT.sub("", text) or text
+    text = re.sub(r"(?m)^\s*#[^\n]*\n?", "", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
     return without_middle(" ".join(text.split()), characters_max)
@@ -105,7 +105,8 @@ def _measured(document: re.Match[str]) -> str:
 
 def _first_of(match: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    mark, lines = match[0][0], match[0][1:-1].strip().split("\n")
+    text = match[0].strip("@")
+    mark, lines = text[0], text[1:-1].strip().split("\n")
     return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else match[0]
 
 
@@ -126,16 +127,17 @@ _TOKEN: Final = re.compile(
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
     r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
     r"|(?P<end>&&|\|\||\|&?|[;\n&])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    rf"|(?P<word>(?:{_HERE_STRING}|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\."
+    r"|(?<=\S)&(?=[\w.-]+=)|[^\s'\"\\;&|<>()])+)[ \t]*+"
     r"|(?P<other>.)",
     re.DOTALL,
 )
+"""The `&` of an address is a part of a word."""
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
-_VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
-    r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|rtk|then|do|else)\s+"
     r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
 """What only changes how a command runs, with package managers' ways to run a program of a project."""
@@ -168,8 +170,8 @@ class Command:
 
 
 _CHANGE: Final = re.compile(
-    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
-    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate) )"
+    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm |Remove-Item )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
+    r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate|Copy-Item) )"
 )
 
 
@@ -233,7 +235,7 @@ def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -
         command, word = waiting[0]
         end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
         document = script[position : end.start() if end else len(script)]
-        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
+        is_known = word[0] in "'\"\\" or not re.search(r"[$`\\]", document)
         command.document = document if is_known else None
         position = end.end() if end else len(script)  # as a shell does, which warns
         del waiting[0]
@@ -253,15 +255,12 @@ def _unquote(word: str) -> str:
 
 SCRIPT_MAX: Final = 100_000
 """Characters of a script; longer ones are ignored."""
-_LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
+_LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?&\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
 _PRINTS: Final = re.compile(
     r"(?P<all>cat(?: -n)?|nl -b ?a)|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
-_NUMBERING: Final = frozenset({"cat", "nl"})
-"""Commands that can number lines; they number their input, so after another command the numbers are not the
-file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
@@ -420,7 +419,7 @@ def _print_of(stages: Sequence[Command], folder: str | None) -> FilePart | None:
         return None
     part = _lines_of(FilePart(file), options)
     for stage in stages[1:]:
-        keeps = stage.literal[0] not in _NUMBERING
+        keeps = stage.literal[0] not in {"cat", "nl"}  # which number their input, not the file
         part = _lines_of(part, stage.literal) if part and keeps else None
     return part
 

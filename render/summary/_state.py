@@ -254,7 +254,7 @@ def _by_arguments(run: Run) -> Iterator[FileChange]:
             yield FileChange(path=edit.file, how=how)
 
 
-_FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
+_FILE: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\w./@+-]|\\(?=\w))*[\w@+-]\.\w{1,10}")
 
 
 def _by_command(command: Command) -> Iterator[FileChange]:
@@ -451,7 +451,7 @@ def _result(run: Run, tests: str, check: Command) -> str:
     this is not told if it is that of another command."""
     why, status = telling_error(run.text), run.status
     if run.failed or "failed" in tests or "errors" in tests:
-        how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
+        how = "failed" if status in {"ok", "failed"} else f"failed ({status})"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
     is_hidden = check.end == "|" or run.whole.startswith(PROGRAM)
     if tests or (is_hidden and _FAULT.search(why)):
@@ -525,13 +525,13 @@ COMMITTED: Final = re.compile(
     r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 _ON: Final = re.compile(
-    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
     re.MULTILINE,
 )
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
-"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
+"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea."""
 _PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
 
 

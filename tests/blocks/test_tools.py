@@ -41,7 +41,8 @@ def test_a_program_that_calls_one_tool_is_that_call(program: str, call: tuple[st
     "program",
     [
         "const x = 1",
-        'Promise.all([tools.exec_command({cmd:"a"}), tools.exec_command({cmd:"b"})])',
+        'Promise.all([tools.exec_command({cmd:"a"}), tools.web__run({cmd:"b"})])',
+        'Promise.all([tools.exec_command({cmd:"cd a"}), tools.exec_command({cmd:"b"})])',
         "ids.map(id => tools.exec_command({cmd:`rm ${id}`}))",
         'tools.exec_command({cmd: "a" + b})',
         "tools.apply_patch(patch)",
@@ -52,6 +53,13 @@ def test_a_program_that_calls_one_tool_is_that_call(program: str, call: tuple[st
 )
 def test_a_program_that_computes_what_it_calls_is_itself(program: str) -> None:
     assert called(program) == ("exec", {"input": program})
+    assert tool_kind("exec", {"input": program}) == "other"
+
+
+def test_a_program_that_runs_several_commands_is_one_where_all_of_them_run() -> None:
+    program = """Promise.all([tools.exec_command({cmd:"a",workdir:"/w",yield_time_ms:9}),
+        tools.exec_command({cmd:"b",workdir:"/w",yield_time_ms:10})])"""
+    assert called(program) == ("exec_command", {"cmd": "a\nb", "workdir": "/w"})
 
 
 def test_only_the_tool_that_takes_programs_has_them() -> None:

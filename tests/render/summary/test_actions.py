@@ -92,6 +92,8 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
             {"command": ["bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+y\n*** End Patch\nEOF"]},
             "write a.py",
         ),
+        ("bash", {"command": "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+y\n*** End Patch"}, "write a.py"),
+        ("bash", {"command": "git commit -m @'\nIt's done\n\nAll of it.\n'@"}, "$ git commit -m 'It's done…' (3 lines)"),
         ("write_file", {"file_path": "a.py", "content": "x = 1"}, "write a.py"),
         ("str_replace_editor", {"command": "view", "path": "a.py", "view_range": [3, 9]}, "read a.py 3-9"),
         ("read", {"path": "a.py", "offset": 5, "limit": 10}, "read a.py 5-14"),
@@ -123,6 +125,15 @@ def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
         ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
         ('{"state": "OPEN", "rows": [' + "1, " * 80 + "2]}", {}, '{"state": "OPEN", "rows": [' + "1, " * 70 + "1,…"),
         ("(Bash completed with no output)", {}, ""),
+        ("Output: (empty)\nProcess Group PGID: 7", {}, ""),
+        ("usage\nError: no flag -x", {"is_error": True}, "Error: no flag -x"),
+        ("a line\n" * 99 + "fatal: no\n<shellId: 5 completed with exit code 1>", {}, "exit 1: fatal: no"),
+        ("Command: make # exit code 0\nDirectory: (root)\nOutput: no rule\nExit Code: 2", {}, "exit 2: no rule"),
+        ("(no output)\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 9 ms\n</shell_metadata>", {}, "timed out"),
+        ("one\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>", {}, "stopped"),
+        ("failed in sandbox None with execution error: command timed out", {}, "failed in sandbox None with execution error: command timed out"),
+        ("failed in sandbox None with execution error: denied, exit code: 1, stdout: , stderr: no space left", {}, "exit 1: no space left"),
+        ("<persisted-output>\nOutput too large (54.5KB). Full output saved to: /x\n\nPreview (first 2KB):\n1 passed in 1s\n...\n</persisted-output>", {}, "Output too large (54.5KB)"),
     ],
 )  # fmt: skip
 def test_the_outcome_of_a_command_is_told_in_few_words(
@@ -184,6 +195,12 @@ def test_of_a_long_look_the_lines_are_counted_and_of_what_a_program_says_the_las
     (old, *_) = fitted(actions, count(text_of_actions(actions)) - 1, count)
     assert old.outcome.startswith("90 lines, the last: …")
     assert old.outcome.endswith("module_89.py: 89 rows of it are wrong"), "its end says most"
+    rows = view_of(
+        call("a", name="bash", command="make"), result("a", f'{{"rows": "{"x " * 200}"}}')
+    )
+    actions = (*done(rows), *many(30))
+    (old, *_) = fitted(actions, count(text_of_actions(actions)) - 1, count)
+    assert old.outcome.startswith('{"rows": "x x'), "its end was cut"
 
 
 def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
@@ -260,6 +277,16 @@ def test_of_what_another_tool_answers_in_words_the_beginning_is_told() -> None:
     assert len(line) <= ANSWER_MAX + 20
 
 
+def test_of_a_browser_s_answer_its_result_and_its_page_are_told() -> None:
+    click = call("a", name="mcp__playwright__browser_click", element="OK")
+    code = "### Ran Playwright code\n```js\nawait page.click();\n```\n"
+    page = "### Page\n- Page URL: http://x/\n### Snapshot\n```yaml\n- link [ref=e1]\n```\n"
+    [line] = told(click, result("a", f"### Result\nClicked\n{code}{page}### Events\n- none"))
+    assert line.endswith(
+        "OK -> ### Result / Clicked / ### Page / - Page URL: http://x/ / ### Events / - none"
+    )
+
+
 def test_what_an_answer_repeats_of_its_call_and_what_another_agent_reports_is_not_told_again() -> (
     None
 ):
@@ -301,6 +328,20 @@ def test_a_look_at_a_file_belongs_to_the_change_of_it_that_follows() -> None:
         "edit a.py",
     ]
     assert told(*edit("a"), *read("b")) == ["edit a.py", "read a.py 1-9"]
+
+
+def test_a_change_that_failed_says_why_whichever_tool_made_it() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"
+    assert told(
+        call("a", name="bash", command=f"apply_patch <<'EOF'\n{patch}\nEOF"),
+        result("a", "Exit code 1\nFailed to find expected lines in a.py:\nx", is_error=True),
+        call("b", name="bash", command="make"), result("b"),
+        call("c", name="apply_patch", input=patch), result("c", "apply_patch verification failed: no such line\nx"),
+    ) == [
+        "edit a.py -> Failed to find expected lines in a.py:",
+        "$ make -> ok",
+        "edit a.py -> apply_patch verification failed: no such line",
+    ]  # fmt: skip
 
 
 def test_adjacent_looks_share_a_line_up_to_a_length() -> None:

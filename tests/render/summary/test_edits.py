@@ -110,9 +110,11 @@ def test_shell_commands_delete_and_edit_in_place() -> None:
     state = after(
         *ran("b", "cd /w && rm -f gone.py"),
         *ran("c", "cd /w && sed -i '' 's/one/two/' three.py"),
+        *ran("d", 'Remove-Item "C:\\w\\old.py" -Force -ErrorAction SilentlyContinue'),
     )
     told = text(state)
     assert "gone.py (deleted, [v2])" in told
+    assert "C:\\w\\old.py (deleted, [v6])" in told
     assert "also: three.py [v4]" in told
 
 

@@ -60,6 +60,7 @@ def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
     ("command", "said"),
     [
         (f"cat {FILE}", "\n".join(["… 40 lines truncated …", *code(43)])),
+        (f"cat {FILE}", "<persisted-output>\nOutput too large (9KB). Full output saved to: /x\n\nPreview:\na\n...\n</persisted-output>"),
         (f"sed -n '20,40p' {FILE}", "\n".join(code(1, 2))),
         (f"tail -n 2 {FILE}", "\n".join(code(1, 2))),
         (f"cd src && make && cat {FILE}", "\n".join(code(1, 2))),
@@ -67,8 +68,8 @@ def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
         (f"cat {FILE}", f"<returncode>1</returncode>\n<output>\ncat: {FILE}: no\n</output>"),
         (f"grep -A 2 compute {FILE}", "\n".join(code(1, 2, 3))),
     ],
-    ids=["gap", "fewer", "end", "other output", "more", "failed", "search"],
-)
+    ids=["gap", "preview", "fewer", "end", "other output", "more", "failed", "search"],
+)  # fmt: skip
 def test_what_are_not_certainly_lines_with_a_known_number_is_not_shown(
     command: str, said: str
 ) -> None:

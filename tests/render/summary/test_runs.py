@@ -199,8 +199,17 @@ def test_what_the_shell_left_running_ends_when_it_is_killed(ending: str) -> None
     assert after(*ran("b", ending), before=running).processes == ()
 
 
-def test_what_is_waited_for_is_no_process() -> None:
-    assert after(*ran("a", "sleep 5 & curl x & wait")).processes == ()
+@for_each(
+    "command",
+    [
+        "sleep 5 & curl x & wait",
+        "curl -s http://x/?a=1&b=2",
+        "$page = @'\nit's <b> & <i> & more\n'@",
+    ],
+    ids=["waited for", "address", "text of PowerShell"],
+)
+def test_not_every_ampersand_leaves_a_process_running(command: str) -> None:
+    assert after(*ran("a", command)).processes == ()
 
 
 # Repositories.
@@ -311,6 +320,7 @@ def test_git_may_be_told_in_which_folder_it_is_to_work() -> None:
             "## main...origin/main [ahead 1]\n M a.py\n?? b.py",
             "main",
         ),
+        ("rtk git status", "📌 main...origin/main [ahead 1]\n📝 Modified: 1 files", "main"),
         ("git branch --show-current", "cart\n", "cart"),
         ("git checkout cart", "Already on 'cart'", "cart"),
         ("gh pr checkout 7", "Switched to branch 'cart'", "cart"),
@@ -431,6 +441,10 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
             "error[E0412]: cannot find type `Message`",
         ),
         (
+            "php: The term 'php' is not recognized as a name of a cmdlet.\nCheck the spelling of the name.",
+            "php: The term 'php' is not recognized as a name of a cmdlet.",
+        ),
+        (
             " ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment\nTo fix this issue, install it.",
             "ERR_PNPM_UNSUPPORTED_ENGINE Unsupported environment",
         ),
@@ -455,6 +469,11 @@ def test_what_runs_a_program_does_not_say_why_it_failed(output: str, line: str) 
 @for_each("said", ["exit code -9", "Exit code: -9", "<returncode>-9</returncode>\n<output>\n"])
 def test_a_status_may_be_negative(said: str) -> None:
     assert check_of(*tried("a", "make build", said, is_error=True)).result.startswith("failed (-9)")
+
+
+def test_a_check_that_was_stopped_did_not_go_well() -> None:
+    said = "not done yet\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 9 ms\n</shell_metadata>"
+    assert check_of(*tried("a", "make test", said)).result == "failed (timed out): not done yet"
 
 
 def test_gemini_cli_says_behind_an_output_how_it_ended() -> None:
