@@ -214,6 +214,7 @@ def _call_in(source: str) -> tuple[str, Mapping[str, Any]] | None:
         return calls[0][0], values[0]
     texts = [str(value.get("cmd", "cd ")) for value in values]
     is_one = len(values) == len(calls) and {name for name, _ in calls} == {"exec_command"}
+    is_one = is_one and not re.search(r"\b(?:if|for|while)\b", outside)  # not all may run
     if not is_one or any("cd " in text for text in texts):  # which would move the others, too
         return None
     same = {key: v for key, v in values[0].items() if all(o.get(key) == v for o in values)}

@@ -43,6 +43,7 @@ def test_a_program_that_calls_one_tool_is_that_call(program: str, call: tuple[st
         "const x = 1",
         'Promise.all([tools.exec_command({cmd:"a"}), tools.web__run({cmd:"b"})])',
         'Promise.all([tools.exec_command({cmd:"cd a"}), tools.exec_command({cmd:"b"})])',
+        'const a = await tools.exec_command({cmd:"a"}); if (a.exit_code) await tools.exec_command({cmd:"b"})',
         "ids.map(id => tools.exec_command({cmd:`rm ${id}`}))",
         'tools.exec_command({cmd: "a" + b})',
         "tools.apply_patch(patch)",
