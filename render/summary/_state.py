@@ -373,12 +373,12 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
     command = _one_command(checking or telling)
-    left = [
-        old
-        for old in before
-        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS)
-        and not _covers(command, old)
-    ]
+    left, newer = list[CheckRecord](), list(commands_in(command))
+    for old in reversed(before):
+        age_max = CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS
+        if run.version - old.seen <= age_max and not _covers(newer, old):
+            left.insert(0, old)
+        newer += commands_in(old.command)
     if checking and checking[-1].end != "&":
         result = _result(run, tests, checking[-1])
         left.append(CheckRecord(command=command, result=result, seen=run.version))
@@ -409,36 +409,57 @@ def suite_of(command: Command) -> str:
     is_named = plain[1:] and plain[0] != "run" and "-" in plain[1]
     if is_named and _CHECK.fullmatch(plain[1].partition("-")[0]):
         del plain[1]  # a name that only begins like a task: `capture verify-sums`
-    names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
+    words = (_FIX.sub("", word) for word in (program, *plain) if "://" not in word)
+    names = [splitext(basename(word))[0] for word in words]
     tasks = plain if program == "make" else [*filter(_CHECK.fullmatch, names)]
     return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
 
 
-def _covers(command: str, old: CheckRecord) -> bool:
-    """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed. How they are run, and what of it is shown, makes no difference."""
-    earlier = commands_in(old.command)
-    before = {_check_of(c) for c in earlier}
-    again = [c for c in commands_in(command) if _check_of(c) in before]
+def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
+    """Whether all that an older record tells of ran again: each of its commands, or the one that its error names."""
     is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
-    words, words_before = (
-        [x for c in each for x in c.words if not _ASIDE.fullmatch(x) and (is_fault or x[0] != "-")]
-        for each in (again, earlier)
+    parts, named = commands_in(old.command), _NAMED.match(old.result) if is_fault else None
+    failing = [part for part in parts if named and suite_of(part).endswith(f" {named[1]}")]
+    again = (
+        [_is_again(new, part, is_fault=is_fault) for new in newer] for part in failing or parts
     )
-    is_narrow = _suites(old.command) and len(words) > len(words_before) - is_fault
-    is_all = before == {_check_of(c) for c in again}
-    return sorted(words) == sorted(words_before) or (is_all and not is_narrow)
+    return all(map(any, again))
 
 
-def _check_of(command: Command) -> str:
-    """What a command runs, however it runs it: its suite, or its first words."""
-    return suite_of(command) or " ".join(command.words[:2])
+def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
+    """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
+    had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
+    suite, suite_before = suite_of(new), suite_of(old)
+    if not suite_before:
+        return new.words[:2] == old.words[:2]
+    tasks = {suite_before, _COMPILES.sub(r"\1 test", suite_before) if is_fault else suite_before}
+    packages, packages_before = (_PACKAGES.findall(" ".join(each.words)) for each in (new, old))
+    if suite not in tasks or packages not in ([], packages_before):
+        return False
+    names = " ".join(tasks).split()
+    words, words_before = (
+        [x for x in each.words if not (_ASIDE.fullmatch(x) or _FIX.sub("", x) in names)]
+        for each in (new, old)
+    )
+    if is_fault:
+        return {*words} <= {*words_before}
+    return sum(x[:1] != "-" for x in words) <= sum(x[:1] != "-" for x in words_before)
 
 
 _ASIDE: Final = re.compile(
-    r"run|--|-[qsvx]+|-j\d*|--(?:quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+    r"run|--|-[qsvx]+|-j\d*|--(?:fix|quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)|-count=\d+|--?timeout=\w+|\.(?:/\.\.\.)?|--workspace"
 )
-"""Words of a command that do not say what is checked."""
+"""Words of a command that do not say what is checked, or that it is everything."""
+_FIX: Final = re.compile(r"(?<=\w)[:-]fix$")
+"""What the name of a task ends with that also mends what it can: `npm run lint:fix`."""
+_COMPILES: Final = re.compile(r"(cargo|go|swift|dotnet|mvn) (?:check|build|vet|compile)")
+"""Tasks of programs that do the same first when they test. Those of npm and make are free names."""
+_PACKAGES: Final = re.compile(
+    r"(?:^| )(?:--(?:filter|workspace|package|prefix)|-[pCF])[ =](?!-|no:)(\S+)"
+)
+"""Which package of several a command is about: pnpm, npm, yarn, bun, cargo, make. In pytest, `-p no:x` turns x off."""
+_NAMED: Final = re.compile(r"(?:failed[^:]*: )?\[?([\w:-]+?)(?:\.exe)?(?:\]|: )")
+"""The task that an error names before it: `vet: a.go:3:1: ...` of go, `[lint] ERROR task failed` of mise."""
 
 
 def _suites(command: str) -> list[str]:

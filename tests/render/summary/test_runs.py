@@ -505,6 +505,11 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
         ("pnpm build", "CI=1 pnpm run build"),
         ("pytest -q tests", "timeout 60 python3 -m pytest tests -vv"),
         ("make -j8 test", "make test"),
+        ("bun run lint:fix", "bun run lint"),
+        ("eslint --fix .", "eslint ."),
+        ("go vet ./cli/", "go vet ./... && go test ./..."),
+        ("cargo check --workspace", "cargo test --workspace"),
+        ("npm run lint && npm test", "npm test && npm run lint"),
     ],
 )
 def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, again: str) -> None:
@@ -513,9 +518,20 @@ def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, ag
     assert check.result.removeprefix("ok: ") == "All checks passed!"
 
 
-@for_each("again", ["ruff check src", "ruff check --select E .", "mypy ."])
-def test_a_run_of_something_else_leaves_the_one_that_failed(again: str) -> None:
-    failed = tried("a", "ruff check .", "Exit code 1\nerror: no", is_error=True)
+@for_each(
+    "command, again",
+    [
+        ("ruff check .", "ruff check src"),
+        ("ruff check .", "ruff check --select E ."),
+        ("ruff check .", "mypy ."),
+        ("npm run build", "npm test"),
+        ("cargo check --target wasm32", "cargo test cart"),
+        ("npm run lint && npm test", "npm test"),
+        ("pnpm --filter web test", "pnpm --filter api test"),
+    ],
+)
+def test_a_run_of_something_else_leaves_the_one_that_failed(command: str, again: str) -> None:
+    failed = tried("a", command, "Exit code 1\nerror: no", is_error=True)
     assert len(after(*failed, *tried("b", again, "fine")).checks) == 2
 
 
@@ -523,6 +539,32 @@ def test_a_check_that_ran_again_among_others_has_its_newest_result() -> None:
     failed = tried("a", "npx tsc --noEmit", "Exit code 1\na.ts(2,1): error TS6133", is_error=True)
     both = tried("b", "npx tsc --noEmit && npx vite build", "built in 1.27s")
     assert check_of(*failed, *both).result == "ok: built in 1.27s"
+
+
+def test_runs_one_by_one_replace_the_run_of_all_that_failed() -> None:
+    failed = tried("a", "npm run lint && npm test", "Exit code 1\nerror: no", is_error=True)
+    state = after(*failed, *tried("b", "npm run lint"), *tried("c", "npm test"))
+    assert [check.command for check in state.checks] == ["npm run lint", "npm test"]
+
+
+@for_each(
+    ("command", "error", "again"),
+    [
+        ("go vet ./cli && go test ./cart -run X", "vet: cli/a.go:1:2: undefined: x", "go vet ./cli"),
+        ("mise run lint && mise run build", "[lint] ERROR task failed", "mise run lint"),
+    ],
+)  # fmt: skip
+def test_of_several_runs_the_one_that_the_error_names_is_to_run_again(
+    command: str, error: str, again: str
+) -> None:
+    failed = tried("a", command, error, is_error=True)
+    assert check_of(*failed, *tried("b", again)).command == again
+
+
+def test_a_run_for_one_package_is_not_replaced_by_that_for_another() -> None:
+    one, other = (tried(name, f"pnpm --filter {name} test") for name in ("web", "@shop/api"))
+    assert len(after(*one, *other).checks) == 2
+    assert check_of(*one, *other, *tried("c", "pnpm test")).command == "pnpm test"
 
 
 @for_each(("again", "records"), [("go test -race ./...", 1), ("go test -run TestTotal ./...", 2)])
