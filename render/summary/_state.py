@@ -396,8 +396,9 @@ def _telling_commands(run: Run) -> Sequence[Command]:
 
 
 def is_look(command: Command) -> bool:
-    """Whether a command only prints what there is."""
-    return command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
+    """Whether a command only prints what there is, or itself, as a text does in PowerShell."""
+    is_text = len(command.literal) == 1 and command.text[:1] in {"'", '"'}
+    return is_text or command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
 
 
 def suite_of(command: Command) -> str:

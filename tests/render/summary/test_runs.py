@@ -443,6 +443,10 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
             "src/a.c:3: error: no such type",
         ),
         (
+            "/srv/a.ts\n  1:1  error  One  x/one\n  3:25  error  Two  x/two\n\n✖ 2 problems (2 errors, 0 warnings)",
+            "2 errors: /srv/a.ts:3:25 error Two x/two",
+        ),
+        (
             "TypeError: x is not a function\nnpm error code ELIFECYCLE\nnpm error path /srv/app\nerror Command failed with exit code 1.",
             "TypeError: x is not a function",
         ),
@@ -581,12 +585,26 @@ def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) 
         ("make lint 2>&1 | cat; git status --short", " M src/a.py", "no fault seen"),
         ("cd web; make lint 2>&1 | tail -1; echo $?", "No faults", "No faults"),
         ("make lint", "(Bash completed with no output)", "ok"),
+        ("bun run lint", "$ tsc --noEmit", "ok"),
+        ("mise run lint", "[lint] $ ~/cart/tasks/lint", "ok"),
+        (
+            "bun --filter cart build",
+            "cart build: $ bun -e 'x'\ncart build: 3 files",
+            "ok: cart build: 3 files",
+        ),
+        ("npm run lint", "\n> @shop/cart@1.0.0 lint\n> eslint .\n", "ok"),
+        ("make lint", "$ 5 for each", "ok: $ 5 for each"),
     ],
 )
 def test_the_last_line_of_another_command_is_no_result(
     command: str, output: str, result: str
 ) -> None:
     assert check_of(*tried("a", command, output)).result == result
+
+
+def test_a_text_that_is_a_command_says_itself_and_checks_nothing() -> None:
+    """In PowerShell."""
+    assert after(*tried("a", '"now test the fallback"; node ask.mjs', "now test")).checks == ()
 
 
 def test_a_diff_behind_a_failure_does_not_say_why() -> None:
