@@ -287,18 +287,27 @@ _AROUND: Final = re.compile(
     r"|export\s*[{*].*|['\"`][\w./@:-]+['\"`][,;]?|[\w$]{1,2}\W*"
 )
 """A line that says little of what an edit is about: an import, a part of a block."""
+_MARKER: Final = re.compile(r"<{7}|={7}|>{7}")
+"""How the lines begin that git puts around the sides of a conflict."""
 
 
 def _difference(before: str, after: str) -> str:
-    """What an edit replaced in its most telling line: `old → new` where both are short, else the line that
-    came (`+ x`) or went (`- x`)."""
+    """What an edit replaced in its most telling line: `old → new` where both are short and have a word in common, or are all,
+    else the line that came (`+ x`) or went (`- x`). Lines that differ only in signs tell less than others."""
     texts = [
-        [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
+        [x.strip() for x in text.split("\n") if re.search(r"\w", x) and not _MARKER.match(x)]
         for text in (before, after)
     ]
-    sides = ([x for x in one if x not in other] for one, other in (texts, texts[::-1]))
+    words = [[re.sub(r"\W", "", line) for line in lines] for lines in texts]
+    keys = words if {*words[0]} != {*words[1]} else texts
+    sides = [
+        [line for line, key in zip(lines, own, strict=True) if key not in others]
+        for lines, own, others in zip(texts, keys, keys[::-1], strict=True)
+    ]
     old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
-    if old and new and len(old) + len(new) > LINE_CHARACTERS:
+    shared = {*re.findall(r"\w+", old)}.intersection(re.findall(r"\w+", new))
+    is_near = shared or max(map(len, sides)) == 1
+    if new and not (is_near and len(old) + len(new) <= LINE_CHARACTERS):
         old = ""
     line = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}" if old else ""
     return one_line(line, LINE_CHARACTERS)

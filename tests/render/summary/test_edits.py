@@ -59,6 +59,9 @@ def test_an_edit_is_told_by_its_most_telling_line() -> None:
     assert line_of("import os\nx(1)", "x(1)") == "- import os"
     long = "the same words before the difference, which are many, "
     assert line_of(f"{long}one; after", f"{long}two; after") == f"+ {long}two; after"
+    assert line_of('"a": 1\n}', '"a": 1,\n"watch": 2\n}') == '+ "watch": 2', "only a comma came"
+    assert line_of("x(1)\ny(2)", "def total():\n  z(3)") == "+ def total():", "no word in common"
+    assert line_of("<<<<<<< HEAD\nx(1)\n=======\ny(2)\n>>>>>>> b", "y(2)") == "- x(1)"
 
 
 @for_each("answer", ["ERROR:\nNo replacement was performed", "<tool_use_error>String to replace not found"])  # fmt: skip
