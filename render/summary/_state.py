@@ -207,8 +207,9 @@ def _step(row: Mapping[str, Any]) -> Step:
 
 FILES_MAX: Final = 40
 LINE_CHARACTERS: Final = 100
-SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
-"""Folders whose files are not the work."""
+SCRATCH: Final = re.compile(r"(?:/private|/var)?/tmp/(?P<folder>(?!claude)[^/]+/)?")
+"""Folders whose files are not the work, unless the agent changes in a folder there, as in a clone, what it did not write.
+Claude Code keeps its own scratch files in `/tmp/claude-501/`."""
 WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
 MOVED: Final = "moved from "
@@ -218,15 +219,22 @@ MOVED: Final = "moved from "
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
-    for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
+    edits = chain(_by_arguments(run), *(_by_command(each, _folder(run)) for each in run.commands))
+    for edit in () if run.failed else edits:
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
             source = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
             how = source.how if source and source.how in WHOLE else edit.how
             changes[edit.path] = replace(source or old, path=edit.path, how=how, seen=run.version)
             continue
-        is_own = old.how in WHOLE and edit.how == "deleted"
-        if not (is_own or edit.how == "restored" or edit.path.startswith(SCRATCH)):
+        is_untold = edit.how == "restored"
+        if edit.how == "deleted":  # a folder, of which nothing is told, with all that is in it
+            changes = {p: c for p, c in changes.items() if not p.startswith(f"{edit.path}/")}
+            is_file = old.edits or _FILE.fullmatch(basename(edit.path))
+            is_untold = old.how in WHOLE or not is_file
+        scratch = SCRATCH.match(edit.path)
+        is_work = not scratch or old.edits or (edit.line and scratch["folder"])
+        if is_work and not is_untold:
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
     left = list(changes.values())[-FILES_MAX:]
@@ -254,21 +262,30 @@ def _by_arguments(run: Run) -> Iterator[FileChange]:
             yield FileChange(path=edit.file, how=how)
 
 
-_FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
+_FILE: Final = re.compile(r"(?!-)[\w./@+-]*[\w@+-]\.\w{1,10}")
+_NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
+"""What may name a file without an ending, or a folder, and is no script of sed."""
 
 
-def _by_command(command: Command) -> Iterator[FileChange]:
+def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
     """The changes of a command that moves, deletes, restores or edits files in place."""
-    words = command.words[1:] if command.change else ()
-    files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
-    if command.change == "moved" and files:
-        target = name_of(normpath(command.words[-1]))
+    how, words = command.change, command.words[1:]
+    plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
+    names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
+    files = [name_of(normpath(join(folder, name))) for name in names]
+    if how == "moved" and files:
+        target = name_of(normpath(join(folder, words[-1])))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
-    elif command.change in {"deleted", "restored", "edited"}:
-        how = command.change if command.change != "edited" else ""
-        yield from (FileChange(path=file, how=how) for file in files)
+    elif how in {"deleted", "restored", "edited"}:
+        yield from (FileChange(path=file, how=how.removeprefix("edited")) for file in files)
+
+
+def _folder(run: Run) -> str:
+    """Where the commands of a call run, as far as it says so and none of them goes elsewhere."""
+    line = run.command or CommandLine("")
+    return "" if "$" in line.folder or re.search(r"\bcd\s", line.text) else line.folder
 
 
 def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
