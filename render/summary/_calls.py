@@ -277,8 +277,6 @@ _NO_ERROR: Final = re.compile(
 )
 """A line that has such a word and names none: one that a change adds or a shell repeats, a count, a heading, the status, what
 cargo, npm, pnpm, yarn, make and PowerShell add to the error of what they ran."""
-_PLACE: Final = re.compile(r"\s+\d+:\d+\s")
-"""How an error begins whose file stands on a line before it: eslint."""
 _DIFF: Final = re.compile(r"^diff --git ", re.MULTILINE)
 NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
@@ -307,7 +305,7 @@ def telling_error(output: str) -> str:
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
     errors = [line for line in telling if _ERROR.search(line.lower())]
     line = (errors or telling or [""])[-1]
-    if _PLACE.match(line):
+    if re.match(r"\s+\d+:\d+\s", line):  # its file stands on a line before it: eslint
         files = (x for x in reversed(lines[: lines.index(line)]) if x[:1].strip())
         line = f"{next(files, '')}:{line.strip()}"
     return one_line(line, LINE_MAX)

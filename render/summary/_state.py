@@ -219,7 +219,9 @@ MOVED: Final = "moved from "
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
-    edits = chain(_by_arguments(run), *(_by_command(each, _folder(run)) for each in run.commands))
+    line = run.command or CommandLine("")
+    folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless it is left
+    edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
@@ -282,20 +284,12 @@ def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
         yield from (FileChange(path=file, how=how.removeprefix("edited")) for file in files)
 
 
-def _folder(run: Run) -> str:
-    """Where the commands of a call run, as far as it says so and none of them goes elsewhere."""
-    line = run.command or CommandLine("")
-    return "" if "$" in line.folder or re.search(r"\bcd\s", line.text) else line.folder
-
-
 def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
     """The change of a file with one more edit."""
     path, edits = max(change.path, edit.path, key=len), change.edits + 1
-    if edit.how == "deleted":
-        return FileChange(path=path, edits=edits, seen=version, how="deleted")
-    is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
-    how = edit.how if is_new or edit.how == "created" else change.how or edit.how
-    line = edit.line or change.line
+    is_new = change.how == "deleted" or not (change.how or change.edits)
+    how = edit.how if is_new or edit.how in {"created", "deleted"} else change.how or edit.how
+    line = "" if how == "deleted" else edit.line or change.line
     return replace(change, path=path, edits=edits, seen=version, how=how, line=line)
 
 
@@ -304,23 +298,21 @@ _AROUND: Final = re.compile(
     r"|export\s*[{*].*|['\"`][\w./@:-]+['\"`][,;]?|[\w$]{1,2}\W*"
 )
 """A line that says little of what an edit is about: an import, a part of a block."""
-_MARKER: Final = re.compile(r"<{7}|={7}|>{7}")
-"""How the lines begin that git puts around the sides of a conflict."""
+_WORDED: Final = re.compile(r"(?![<>]{7} ).*\w")
+"""A line that has words, and is none that git puts around the sides of a conflict."""
 
 
 def _difference(before: str, after: str) -> str:
     """What an edit replaced in its most telling line: `old → new` where both are short and have a word in common, or are all,
     else the line that came (`+ x`) or went (`- x`). Lines that differ only in signs tell less than others."""
     texts = [
-        [x.strip() for x in text.split("\n") if re.search(r"\w", x) and not _MARKER.match(x)]
+        {x.strip(): re.sub(r"\W", "", x) for x in text.split("\n") if _WORDED.match(x)}
         for text in (before, after)
     ]
-    words = [[re.sub(r"\W", "", line) for line in lines] for lines in texts]
-    keys = words if {*words[0]} != {*words[1]} else texts
-    sides = [
-        [line for line, key in zip(lines, own, strict=True) if key not in others]
-        for lines, own, others in zip(texts, keys, keys[::-1], strict=True)
-    ]
+    pairs = texts, texts[::-1]
+    sides = [[x for x in one if one[x] not in other.values()] for one, other in pairs]
+    if not any(sides):
+        sides = [[x for x in one if x not in other] for one, other in pairs]
     old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
     shared = {*re.findall(r"\w+", old)}.intersection(re.findall(r"\w+", new))
     is_near = shared or max(map(len, sides)) == 1
@@ -429,64 +421,53 @@ def is_look(command: Command) -> bool:
 
 def suite_of(command: Command) -> str:
     """Program and task of a command that checks or builds; empty if it does neither."""
-    program, *others = command.words
+    program, *others = (_FIX.sub("", word) for word in command.words)
     plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
     if program in _LOOKING or is_look(command) or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
     is_named = plain[1:] and plain[0] != "run" and "-" in plain[1]
     if is_named and _CHECK.fullmatch(plain[1].partition("-")[0]):
         del plain[1]  # a name that only begins like a task: `capture verify-sums`
-    words = (_FIX.sub("", word) for word in (program, *plain) if "://" not in word)
-    names = [splitext(basename(word))[0] for word in words]
+    names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
     tasks = plain if program == "make" else [*filter(_CHECK.fullmatch, names)]
     return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
 
 
 def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
-    """Whether all that an older record tells of ran again: each of its commands, or the one that its error names."""
+    """Whether all that an older record tells of ran again, at once or one by one."""
     is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
-    parts, named = commands_in(old.command), _NAMED.match(old.result) if is_fault else None
-    failing = [part for part in parts if named and suite_of(part).endswith(f" {named[1]}")]
-    again = (
-        [_is_again(new, part, is_fault=is_fault) for new in newer] for part in failing or parts
-    )
-    return all(map(any, again))
+    parts = commands_in(old.command)
+    return all(any(_is_again(c, part, is_fault=is_fault) for c in newer) for part in parts)
 
 
 def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
     """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
     had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
-    suite, suite_before = suite_of(new), suite_of(old)
-    if not suite_before:
+    suite, before = suite_of(new), suite_of(old)
+    if not before:
         return new.words[:2] == old.words[:2]
-    tasks = {suite_before, _COMPILES.sub(r"\1 test", suite_before) if is_fault else suite_before}
+    is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
     packages, packages_before = (_PACKAGES.findall(" ".join(each.words)) for each in (new, old))
-    if suite not in tasks or packages not in ([], packages_before):
-        return False
-    names = " ".join(tasks).split()
     words, words_before = (
-        [x for x in each.words if not (_ASIDE.fullmatch(x) or _FIX.sub("", x) in names)]
+        [x for x in each.words if (is_fault or x[:1] != "-") and not _ASIDE.fullmatch(x)]
         for each in (new, old)
     )
-    if is_fault:
-        return {*words} <= {*words_before}
-    return sum(x[:1] != "-" for x in words) <= sum(x[:1] != "-" for x in words_before)
+    others = {_FIX.sub("", word) for word in words} - {*words_before, *suite.split()}
+    is_narrow = others if is_fault else len(words) > len(words_before)
+    return is_same and packages in ([], packages_before) and not is_narrow
 
 
 _ASIDE: Final = re.compile(
-    r"run|--|-[qsvx]+|-j\d*|--(?:fix|quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)|-count=\d+|--?timeout=\w+|\.(?:/\.\.\.)?|--workspace"
+    r"run|--|-[qsvx]+|-j\d*|-count=\d+|--?timeout=\w+|--(?:fix|quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+    r"|\.(?:/\.\.\.)?|--workspace"
 )
 """Words of a command that do not say what is checked, or that it is everything."""
 _FIX: Final = re.compile(r"(?<=\w)[:-]fix$")
-"""What the name of a task ends with that also mends what it can: `npm run lint:fix`."""
+"""The end of a task's name if it also mends what it can: `npm run lint:fix`."""
 _COMPILES: Final = re.compile(r"(cargo|go|swift|dotnet|mvn) (?:check|build|vet|compile)")
 """Tasks of programs that do the same first when they test. Those of npm and make are free names."""
-_PACKAGES: Final = re.compile(
-    r"(?:^| )(?:--(?:filter|workspace|package|prefix)|-[pCF])[ =](?!-|no:)(\S+)"
-)
-"""Which package of several a command is about: pnpm, npm, yarn, bun, cargo, make. In pytest, `-p no:x` turns x off."""
-_NAMED: Final = re.compile(r"(?:failed[^:]*: )?\[?([\w:-]+?)(?:\.exe)?(?:\]|: )")
-"""The task that an error names before it: `vet: a.go:3:1: ...` of go, `[lint] ERROR task failed` of mise."""
+_PACKAGES: Final = re.compile(r" (?:-[pCF]|--(?:filter|workspace|package|prefix))[ =]([^-\s]\S+)")
+"""Which package of several a command is about: npm, pnpm, yarn, bun, cargo, make."""
 
 
 def _suites(command: str) -> list[str]:
@@ -724,12 +705,13 @@ def _steps(progress: Progress) -> str:
 
 def _changes(progress: Progress) -> str:
     root = shared_folder(change.path for change in progress.changes)
-    plain = [change for change in progress.changes if is_plain(change)]
-    more = ", ".join(f"{without_folder(each.path, root)} {_at(each.seen)}" for each in plain)
+    changes = [replace(c, path=_path_beside(c.path, root)) for c in progress.changes]
+    plain = [change for change in changes if is_plain(change)]
+    more = ", ".join(f"{each.path} {_at(each.seen)}" for each in plain)
     lines = [
         f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
-        *(_change(change, root) for change in progress.changes if change not in plain),
+        *(_change(change) for change in changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
     return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
@@ -741,11 +723,17 @@ def is_plain(change: FileChange) -> bool:
     return (is_once or change.how == "") and not change.line
 
 
-def _change(change: FileChange, root: str) -> str:
+def _path_beside(path: str, root: str) -> str:
+    """A path as it is told beside others in this folder: of one that was relative it is not known whether it is there."""
+    is_relative = root and not re.match(r"[/~]|[A-Za-z]:", path)
+    return f"…/{path}" if is_relative else without_folder(path, root)
+
+
+def _change(change: FileChange) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
     line = f": `{change.line}`" if change.line else ""
-    return f"{without_folder(change.path, root)} ({details}){line}"
+    return f"{change.path} ({details}){line}"
 
 
 def _git(repository: Repository) -> Iterator[str]:

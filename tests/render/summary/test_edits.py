@@ -152,6 +152,13 @@ def test_a_relative_path_and_the_whole_one_are_the_same_file() -> None:
     assert (change.path, change.edits) == ("/w/src/a.py", 2)
 
 
+def test_a_relative_path_is_told_apart_from_those_in_the_folder_that_others_share() -> None:
+    paths = "/w/src/a.py", "/w/src/b.py", "lib/c.py"
+    told = text(after(*(block for path in paths for block in edit(path, "x", "y", path=path))))
+    assert "(in /w/src/)" in told
+    assert [line.split()[1] for line in told.split("\n")[1:]] == ["a.py", "b.py", "…/lib/c.py"]
+
+
 @for_each("command", ["git checkout -- a.py", "git restore a.py", "git checkout a.py"])  # fmt: skip
 def test_what_git_puts_back_is_gone(command: str) -> None:
     assert after(*edit("a", "x", "y"), *ran("g", command)).changes == ()

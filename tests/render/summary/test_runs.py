@@ -551,20 +551,6 @@ def test_runs_one_by_one_replace_the_run_of_all_that_failed() -> None:
     assert [check.command for check in state.checks] == ["npm run lint", "npm test"]
 
 
-@for_each(
-    ("command", "error", "again"),
-    [
-        ("go vet ./cli && go test ./cart -run X", "vet: cli/a.go:1:2: undefined: x", "go vet ./cli"),
-        ("mise run lint && mise run build", "[lint] ERROR task failed", "mise run lint"),
-    ],
-)  # fmt: skip
-def test_of_several_runs_the_one_that_the_error_names_is_to_run_again(
-    command: str, error: str, again: str
-) -> None:
-    failed = tried("a", command, error, is_error=True)
-    assert check_of(*failed, *tried("b", again)).command == again
-
-
 def test_a_run_for_one_package_is_not_replaced_by_that_for_another() -> None:
     one, other = (tried(name, f"pnpm --filter {name} test") for name in ("web", "@shop/api"))
     assert len(after(*one, *other).checks) == 2
