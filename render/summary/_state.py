@@ -220,7 +220,7 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
     line = run.command or CommandLine("")
-    folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless it is left
+    folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
@@ -281,7 +281,7 @@ def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
     elif how in {"deleted", "restored", "edited"}:
-        yield from (FileChange(path=file, how=how.removeprefix("edited")) for file in files)
+        yield from (FileChange(path=file, how="" if how == "edited" else how) for file in files)
 
 
 def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
@@ -447,7 +447,7 @@ def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
     if not before:
         return new.words[:2] == old.words[:2]
     is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
-    packages, packages_before = (_PACKAGES.findall(" ".join(each.words)) for each in (new, old))
+    packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (
         [x for x in each.words if (is_fault or x[:1] != "-") and not _ASIDE.fullmatch(x)]
         for each in (new, old)
@@ -466,8 +466,8 @@ _FIX: Final = re.compile(r"(?<=\w)[:-]fix$")
 """The end of a task's name if it also mends what it can: `npm run lint:fix`."""
 _COMPILES: Final = re.compile(r"(cargo|go|swift|dotnet|mvn) (?:check|build|vet|compile)")
 """Tasks of programs that do the same first when they test. Those of npm and make are free names."""
-_PACKAGES: Final = re.compile(r" (?:-[pCF]|--(?:filter|workspace|package|prefix))[ =]([^-\s]\S+)")
-"""Which package of several a command is about: npm, pnpm, yarn, bun, cargo, make."""
+_PACKAGE: Final = re.compile(r" (?:-[pCF]|--(?:filter|workspace|package|prefix))[ =]((?!-|no:)\S+)")
+"""Which package of several a command is about: npm, pnpm, yarn, bun, cargo, make. In pytest, `-p no:x` turns x off."""
 
 
 def _suites(command: str) -> list[str]:
