@@ -272,6 +272,7 @@ _NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
 def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
     """The changes of a command that moves, deletes, restores or edits files in place."""
     how, words = command.change, command.words[1:]
+    folder = join(folder, *(x.strip("'\"") for o, x in pairwise(command.literal) if o == "-C"))
     plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
     names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
     files = [name_of(normpath(join(folder, name))) for name in names]

@@ -125,6 +125,7 @@ def test_shell_commands_delete_and_edit_in_place() -> None:
         ("cd /w/e2e && perl -0pi -e 's/a b/c/g' test_env", "also: /w/e2e/test_env [v2]"),
         ("sed -i.bak 's/a.b/c.d/' Makefile", "also: Makefile [v2]"),
         ("cd web && sed -i s/a/b/ a.ts", "also: web/a.ts [v2]"),
+        ("cd /w && git -C web rm a.ts", "/w/web/a.ts (deleted, [v2])"),
         ("cd web && true; cd ../api && sed -i s/a/b/ a.ts", "also: a.ts [v2]"),
         ("git ls-files | xargs sed -i s/a/b/", ""),
         ("rm -rf dist", ""),
