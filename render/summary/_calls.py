@@ -87,9 +87,12 @@ class Run:
 
     @cached_property
     def text(self) -> str:
-        """What the tool returned, without the lines that it adds around a command's output, and without colours."""
+        """What the tool returned, without the lines that it adds around a command's output, without colours, and without those
+        in which what runs a project's scripts repeats their commands."""
         start, end = output_of(self.whole)
-        return _ESCAPES.sub("", self.whole[start:end])
+        text = _ESCAPES.sub("", self.whole[start:end])
+        is_repeated = any(command.words[0] in _RUNNERS for command in self.commands)
+        return _REPEATED.sub("", text) if is_repeated else text
 
     @property
     def head(self) -> str:
@@ -128,6 +131,12 @@ _NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
 
 _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
+_RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "mise"})
+_REPEATED: Final = re.compile(
+    r"^(?:\[\S+\] |\S+ [\w:.-]+: )?\$ \S.*\n?|^> [\w@/.-]{1,99}@\d.*\n(?:> .*\n?)?", re.MULTILINE
+)
+"""How they repeat it: `$ tsc` of bun and yarn, with `[lint] ` before it mise, with `app lint: ` bun and pnpm for several
+packages; in two lines, `> app@1.0 lint` and `> tsc`, npm and pnpm."""
 
 
 def runs_of(entries: Sequence[Entry]) -> dict[str, Run]:
@@ -304,7 +313,11 @@ def telling_error(output: str) -> str:
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
     errors = [line for line in telling if _ERROR.search(line.lower())]
-    return one_line((errors or telling or [""])[-1], LINE_MAX)
+    line = (errors or telling or [""])[-1]
+    if re.match(r"\s+\d+:\d+\s", line):  # its file stands on a line before it: eslint
+        files = (x for x in reversed(lines[: lines.index(line)]) if x[:1].strip())
+        line = f"{next(files, '')}:{line.strip()}"
+    return one_line(line, LINE_MAX)
 
 
 # Outcomes of tests, read from the summary lines at the end of a test runner's output.
@@ -330,6 +343,7 @@ _LINES: Final = tuple(
         r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
         r"(?P<total>\d{1,9}) tests completed, (?P<counts>\d{1,9} failed)",  # Gradle
         r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<counts>\d{1,9} failures?)",  # RSpec, bats
+        r"✖ \d{1,9} problems? \((?P<counts>\d{1,9} errors?),",  # eslint
     )
 )
 """The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning

@@ -207,8 +207,9 @@ def _step(row: Mapping[str, Any]) -> Step:
 
 FILES_MAX: Final = 40
 LINE_CHARACTERS: Final = 100
-SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
-"""Folders whose files are not the work."""
+SCRATCH: Final = re.compile(r"(?:/private|/var)?/tmp/(?P<folder>(?!claude)[^/]+/)?")
+"""Folders whose files are not the work, unless the agent changes in a folder there, as in a clone, what it did not write.
+Claude Code keeps its own scratch files in `/tmp/claude-501/`."""
 WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
 MOVED: Final = "moved from "
@@ -218,15 +219,24 @@ MOVED: Final = "moved from "
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
-    for edit in () if run.failed else chain(_by_arguments(run), *map(_by_command, run.commands)):
+    line = run.command or CommandLine("")
+    folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
+    edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
+    for edit in () if run.failed else edits:
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
             source = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
             how = source.how if source and source.how in WHOLE else edit.how
             changes[edit.path] = replace(source or old, path=edit.path, how=how, seen=run.version)
             continue
-        is_own = old.how in WHOLE and edit.how == "deleted"
-        if not (is_own or edit.how == "restored" or edit.path.startswith(SCRATCH)):
+        is_untold = edit.how == "restored"
+        if edit.how == "deleted":  # a folder, of which nothing is told, with all that is in it
+            changes = {p: c for p, c in changes.items() if not p.startswith(f"{edit.path}/")}
+            is_file = old.edits or _FILE.fullmatch(basename(edit.path))
+            is_untold = old.how in WHOLE or not is_file
+        scratch = SCRATCH.match(edit.path)
+        is_work = not scratch or old.edits or (edit.line and scratch["folder"])
+        if is_work and not is_untold:
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
     left = list(changes.values())[-FILES_MAX:]
@@ -254,31 +264,33 @@ def _by_arguments(run: Run) -> Iterator[FileChange]:
             yield FileChange(path=edit.file, how=how)
 
 
-_FILE: Final = re.compile(r"(?:[A-Za-z]:)?(?:[\w./@+-]|\\(?=\w))*[\w@+-]\.\w{1,10}")
+_FILE: Final = re.compile(r"(?!-)(?:[A-Za-z]:)?(?:[\w./@+-]|\\(?=\w))*[\w@+-]\.\w{1,10}")
+_NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
+"""What may name a file without an ending, or a folder, and is no script of sed."""
 
 
-def _by_command(command: Command) -> Iterator[FileChange]:
+def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
     """The changes of a command that moves, deletes, restores or edits files in place."""
-    words = command.words[1:] if command.change else ()
-    files = [name_of(normpath(word)) for word in words if _FILE.fullmatch(word)]
-    if command.change == "moved" and files:
-        target = name_of(normpath(command.words[-1]))
+    how, words = command.change, command.words[1:]
+    folder = join(folder, *(x.strip("'\"") for o, x in pairwise(command.literal) if o == "-C"))
+    plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
+    names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
+    files = [name_of(normpath(x if x[1:2] == ":" else join(folder, x))) for x in names]
+    if how == "moved" and files:
+        target = name_of(normpath(join(folder, words[-1])))
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
-    elif command.change in {"deleted", "restored", "edited"}:
-        how = command.change if command.change != "edited" else ""
-        yield from (FileChange(path=file, how=how) for file in files)
+    elif how in {"deleted", "restored", "edited"}:
+        yield from (FileChange(path=file, how="" if how == "edited" else how) for file in files)
 
 
 def _change_with(change: FileChange, edit: FileChange, version: int) -> FileChange:
     """The change of a file with one more edit."""
     path, edits = max(change.path, edit.path, key=len), change.edits + 1
-    if edit.how == "deleted":
-        return FileChange(path=path, edits=edits, seen=version, how="deleted")
-    is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
-    how = edit.how if is_new or edit.how == "created" else change.how or edit.how
-    line = edit.line or change.line
+    is_new = change.how == "deleted" or not (change.how or change.edits)
+    how = edit.how if is_new or edit.how in {"created", "deleted"} else change.how or edit.how
+    line = "" if how == "deleted" else edit.line or change.line
     return replace(change, path=path, edits=edits, seen=version, how=how, line=line)
 
 
@@ -287,18 +299,25 @@ _AROUND: Final = re.compile(
     r"|export\s*[{*].*|['\"`][\w./@:-]+['\"`][,;]?|[\w$]{1,2}\W*"
 )
 """A line that says little of what an edit is about: an import, a part of a block."""
+_WORDED: Final = re.compile(r"(?![<>]{7} ).*\w")
+"""A line that has words, and is none that git puts around the sides of a conflict."""
 
 
 def _difference(before: str, after: str) -> str:
-    """What an edit replaced in its most telling line: `old → new` where both are short, else the line that
-    came (`+ x`) or went (`- x`)."""
+    """What an edit replaced in its most telling line: `old → new` where both are short and have a word in common, or are all,
+    else the line that came (`+ x`) or went (`- x`). Lines that differ only in signs tell less than others."""
     texts = [
-        [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
+        {x.strip(): re.sub(r"\W", "", x) for x in text.split("\n") if _WORDED.match(x)}
         for text in (before, after)
     ]
-    sides = ([x for x in one if x not in other] for one, other in (texts, texts[::-1]))
+    pairs = texts, texts[::-1]
+    sides = [[x for x in one if one[x] not in other.values()] for one, other in pairs]
+    if not any(sides):
+        sides = [[x for x in one if x not in other] for one, other in pairs]
     old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
-    if old and new and len(old) + len(new) > LINE_CHARACTERS:
+    shared = {*re.findall(r"\w+", old)}.intersection(re.findall(r"\w+", new))
+    is_near = shared or max(map(len, sides)) == 1
+    if new and not (is_near and len(old) + len(new) <= LINE_CHARACTERS):
         old = ""
     line = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}" if old else ""
     return one_line(line, LINE_CHARACTERS)
@@ -373,12 +392,12 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
     command = _one_command(checking or telling)
-    left = [
-        old
-        for old in before
-        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS)
-        and not _covers(command, old)
-    ]
+    left, newer = list[CheckRecord](), list(commands_in(command))
+    for old in reversed(before):
+        age_max = CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS
+        if run.version - old.seen <= age_max and not _covers(newer, old):
+            left.insert(0, old)
+        newer += commands_in(old.command)
     if checking and checking[-1].end != "&":
         result = _result(run, tests, checking[-1])
         left.append(CheckRecord(command=command, result=result, seen=run.version))
@@ -396,13 +415,14 @@ def _telling_commands(run: Run) -> Sequence[Command]:
 
 
 def is_look(command: Command) -> bool:
-    """Whether a command only prints what there is."""
-    return command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
+    """Whether a command only prints what there is, or itself, as a text does in PowerShell."""
+    is_text = len(command.literal) == 1 and command.text[:1] in {"'", '"'}
+    return is_text or command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
 
 
 def suite_of(command: Command) -> str:
     """Program and task of a command that checks or builds; empty if it does neither."""
-    program, *others = command.words
+    program, *others = (_FIX.sub("", word) for word in command.words)
     plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
     if program in _LOOKING or is_look(command) or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
@@ -414,31 +434,41 @@ def suite_of(command: Command) -> str:
     return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
 
 
-def _covers(command: str, old: CheckRecord) -> bool:
-    """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed. How they are run, and what of it is shown, makes no difference."""
-    earlier = commands_in(old.command)
-    before = {_check_of(c) for c in earlier}
-    again = [c for c in commands_in(command) if _check_of(c) in before]
+def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
+    """Whether all that an older record tells of ran again, at once or one by one."""
     is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
+    parts = commands_in(old.command)
+    return all(any(_is_again(c, part, is_fault=is_fault) for c in newer) for part in parts)
+
+
+def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
+    """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
+    had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
+    suite, before = suite_of(new), suite_of(old)
+    if not before:
+        return new.words[:2] == old.words[:2]
+    is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
+    packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (
-        [x for c in each for x in c.words if not _ASIDE.fullmatch(x) and (is_fault or x[0] != "-")]
-        for each in (again, earlier)
+        [x for x in each.words if (is_fault or x[:1] != "-") and not _ASIDE.fullmatch(x)]
+        for each in (new, old)
     )
-    is_narrow = _suites(old.command) and len(words) > len(words_before) - is_fault
-    is_all = before == {_check_of(c) for c in again}
-    return sorted(words) == sorted(words_before) or (is_all and not is_narrow)
-
-
-def _check_of(command: Command) -> str:
-    """What a command runs, however it runs it: its suite, or its first words."""
-    return suite_of(command) or " ".join(command.words[:2])
+    others = {_FIX.sub("", word) for word in words} - {*words_before, *suite.split()}
+    is_narrow = others if is_fault else len(words) > len(words_before)
+    return is_same and packages in ([], packages_before) and not is_narrow
 
 
 _ASIDE: Final = re.compile(
-    r"run|--|-[qsvx]+|-j\d*|--(?:quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+    r"run|--|-[qsvx]+|-j\d*|-count=\d+|--?timeout=\w+|--(?:fix|quiet|silent|verbose|no-colou?r|colou?r(?:=\S*)?)"
+    r"|\.(?:/\.\.\.)?|--workspace"
 )
-"""Words of a command that do not say what is checked."""
+"""Words of a command that do not say what is checked, or that it is everything."""
+_FIX: Final = re.compile(r"(?<=\w)[:-]fix$")
+"""The end of a task's name if it also mends what it can: `npm run lint:fix`."""
+_COMPILES: Final = re.compile(r"(cargo|go|swift|dotnet|mvn) (?:check|build|vet|compile)")
+"""Tasks of programs that do the same first when they test. Those of npm and make are free names."""
+_PACKAGE: Final = re.compile(r" (?:-[pCF]|--(?:filter|workspace|package|prefix))[ =]((?!-|no:)\S+)")
+"""Which package of several a command is about: npm, pnpm, yarn, bun, cargo, make. In pytest, `-p no:x` turns x off."""
 
 
 def _suites(command: str) -> list[str]:
@@ -676,12 +706,13 @@ def _steps(progress: Progress) -> str:
 
 def _changes(progress: Progress) -> str:
     root = shared_folder(change.path for change in progress.changes)
-    plain = [change for change in progress.changes if is_plain(change)]
-    more = ", ".join(f"{without_folder(each.path, root)} {_at(each.seen)}" for each in plain)
+    changes = [replace(c, path=_path_beside(c.path, root)) for c in progress.changes]
+    plain = [change for change in changes if is_plain(change)]
+    more = ", ".join(f"{each.path} {_at(each.seen)}" for each in plain)
     lines = [
         f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
-        *(_change(change, root) for change in progress.changes if change not in plain),
+        *(_change(change) for change in changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
     return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
@@ -693,11 +724,17 @@ def is_plain(change: FileChange) -> bool:
     return (is_once or change.how == "") and not change.line
 
 
-def _change(change: FileChange, root: str) -> str:
+def _path_beside(path: str, root: str) -> str:
+    """A path as it is told beside others in this folder: of one that was relative it is not known whether it is there."""
+    is_relative = root and not re.match(r"[/~]|[A-Za-z]:", path)
+    return f"…/{path}" if is_relative else without_folder(path, root)
+
+
+def _change(change: FileChange) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
     line = f": `{change.line}`" if change.line else ""
-    return f"{without_folder(change.path, root)} ({details}){line}"
+    return f"{change.path} ({details}){line}"
 
 
 def _git(repository: Repository) -> Iterator[str]:

@@ -59,6 +59,9 @@ def test_an_edit_is_told_by_its_most_telling_line() -> None:
     assert line_of("import os\nx(1)", "x(1)") == "- import os"
     long = "the same words before the difference, which are many, "
     assert line_of(f"{long}one; after", f"{long}two; after") == f"+ {long}two; after"
+    assert line_of('"a": 1\n}', '"a": 1,\n"watch": 2\n}') == '+ "watch": 2', "only a comma came"
+    assert line_of("x(1)\ny(2)", "def total():\n  z(3)") == "+ def total():", "no word in common"
+    assert line_of("<<<<<<< HEAD\nx(1)\n=======\ny(2)\n>>>>>>> b", "y(2)") == "- x(1)"
 
 
 @for_each("answer", ["ERROR:\nNo replacement was performed", "<tool_use_error>String to replace not found"])  # fmt: skip
@@ -118,6 +121,28 @@ def test_shell_commands_delete_and_edit_in_place() -> None:
     assert "also: three.py [v4]" in told
 
 
+@for_each(
+    ("command", "told"),
+    [
+        ("cd /w/e2e && perl -0pi -e 's/a b/c/g' test_env", "also: /w/e2e/test_env [v2]"),
+        ("sed -i.bak 's/a.b/c.d/' Makefile", "also: Makefile [v2]"),
+        ("cd web && sed -i s/a/b/ a.ts", "also: web/a.ts [v2]"),
+        ("cd /w && git -C web rm a.ts", "/w/web/a.ts (deleted, [v2])"),
+        ("cd web && true; cd ../api && sed -i s/a/b/ a.ts", "also: a.ts [v2]"),
+        ("git ls-files | xargs sed -i s/a/b/", ""),
+        ("rm -rf dist", ""),
+    ],
+)
+def test_a_command_names_files_of_the_folder_that_it_runs_in(command: str, told: str) -> None:
+    assert text(after(*ran("c", command))).partition("- ")[2] == told
+
+
+def test_what_is_in_a_folder_that_is_removed_is_gone() -> None:
+    made = edit("a", "x", "y", path="/w/lib/a.py"), edit("b", "x", "y", path="/w/Makefile")
+    state = after(*made[0], *made[1], *ran("r", "cd /w && rm -r lib Makefile"))
+    assert [(change.path, change.how) for change in state.changes] == [("/w/Makefile", "deleted")]
+
+
 def test_a_file_that_the_agent_made_and_removed_is_not_told() -> None:
     write = [call("w", name="Write", file_path="/w/x.py", content="x = 1"), result("w")]
     assert after(*write, *ran("r", "rm /w/x.py")).changes == ()
@@ -128,6 +153,13 @@ def test_a_relative_path_and_the_whole_one_are_the_same_file() -> None:
         *edit("a", "x", "y", path="/w/src/a.py"), *edit("b", "v", "w", path="src/a.py")
     )
     assert (change.path, change.edits) == ("/w/src/a.py", 2)
+
+
+def test_a_relative_path_is_told_apart_from_those_in_the_folder_that_others_share() -> None:
+    paths = "/w/src/a.py", "/w/src/b.py", "lib/c.py"
+    told = text(after(*(block for path in paths for block in edit(path, "x", "y", path=path))))
+    assert "(in /w/src/)" in told
+    assert [line.split()[1] for line in told.split("\n")[1:]] == ["a.py", "b.py", "…/lib/c.py"]
 
 
 @for_each("command", ["git checkout -- a.py", "git restore a.py", "git checkout a.py"])  # fmt: skip
@@ -156,20 +188,20 @@ def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() ->
 
 
 @for_each(
-    ("command", "path"),
+    ("command", "old", "path"),
     [
-        ("mv src/old.go src/new.go", "src/new.go"),
-        ("cd /w && git mv src/old.go src/new.go", "src/new.go"),
-        ("git mv src/old.go lib/", "lib/old.go"),
+        ("mv src/old.go src/new.go", "src/old.go", "src/new.go"),
+        ("cd /w && git mv src/old.go src/new.go", "/w/src/old.go", "/w/src/new.go"),
+        ("git mv src/old.go lib/", "src/old.go", "lib/old.go"),
     ],
 )
-def test_a_file_that_is_moved_keeps_what_was_done_to_it(command: str, path: str) -> None:
+def test_a_file_that_is_moved_keeps_what_was_done_to_it(command: str, old: str, path: str) -> None:
     change = change_of(
         *edit("e", "x = 1", "def total():\n    pass", path="src/old.go"),
         *ran("m", command),
         *edit("f", "y = 1", "z = 2", path=path),
     )
-    assert (change.path, change.how, change.edits) == (path, "moved from src/old.go", 2)
+    assert (change.path, change.how, change.edits) == (path, f"moved from {old}", 2)
     assert change.line == "y = 1 → z = 2"
 
 
@@ -199,5 +231,12 @@ def test_files_that_were_only_written_share_a_line() -> None:
     assert "- also: s0.txt [v2], s1.txt [v4]" in text(state)
 
 
-def test_files_of_folders_for_scratch_files_are_not_told() -> None:
-    assert after(*edit("a", "x", "y", path="/tmp/a.py")).changes == ()  # noqa: S108 -- a name
+@for_each(
+    ("path", "edits"),
+    [("/tmp/a.py", 0), ("/private/tmp/claude-501/a.py", 0), ("/tmp/cart/src/a.py", 1)],  # noqa: S108
+)
+def test_of_folders_for_scratch_files_only_what_is_changed_in_a_clone_is_told(
+    path: str, edits: int
+) -> None:
+    wrote = [call("w", name="Write", file_path=f"{path}.log", content="x = 1"), result("w")]
+    assert len(after(*wrote, *edit("a", "x", "y", path=path)).changes) == edits

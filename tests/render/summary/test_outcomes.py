@@ -20,6 +20,7 @@ SAID = {
     "[INFO] Tests run: 12, Failures: 1, Errors: 0, Skipped: 2": "1 failed, 9 passed, 2 skipped",
     "12 tests completed, 1 failed": "1 failed, 11 passed",
     "12 examples, 0 failures": "12 passed",
+    "✖ 7 problems (7 errors, 0 warnings)": "7 errors",
     "ok  \tshop/cart\t0.1s\nFAIL\tshop/tax\t0.2s\nFAIL": "1 package failed",
     "ok  \tshop/cart\t(cached)\nok  \tshop/tax\t0.2s": "packages ok",
 }

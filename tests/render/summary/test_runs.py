@@ -457,6 +457,10 @@ def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
             "src/a.c:3: error: no such type",
         ),
         (
+            "/srv/a.ts\n  1:1  error  One  x/one\n  3:25  error  Two  x/two\n\n✖ 2 problems (2 errors, 0 warnings)",
+            "2 errors: /srv/a.ts:3:25 error Two x/two",
+        ),
+        (
             "TypeError: x is not a function\nnpm error code ELIFECYCLE\nnpm error path /srv/app\nerror Command failed with exit code 1.",
             "TypeError: x is not a function",
         ),
@@ -524,6 +528,11 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
         ("pnpm build", "CI=1 pnpm run build"),
         ("pytest -q tests", "timeout 60 python3 -m pytest tests -vv"),
         ("make -j8 test", "make test"),
+        ("bun run lint:fix", "bun run lint"),
+        ("eslint --fix .", "eslint ."),
+        ("go vet ./cli/", "go vet ./... && go test ./..."),
+        ("cargo check --workspace", "cargo test --workspace"),
+        ("npm run lint && npm test", "npm test && npm run lint"),
     ],
 )
 def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, again: str) -> None:
@@ -532,9 +541,20 @@ def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, ag
     assert check.result.removeprefix("ok: ") == "All checks passed!"
 
 
-@for_each("again", ["ruff check src", "ruff check --select E .", "mypy ."])
-def test_a_run_of_something_else_leaves_the_one_that_failed(again: str) -> None:
-    failed = tried("a", "ruff check .", "Exit code 1\nerror: no", is_error=True)
+@for_each(
+    "command, again",
+    [
+        ("ruff check .", "ruff check src"),
+        ("ruff check .", "ruff check --select E ."),
+        ("ruff check .", "mypy ."),
+        ("npm run build", "npm test"),
+        ("cargo check --target wasm32", "cargo test cart"),
+        ("npm run lint && npm test", "npm test"),
+        ("pnpm --filter web test", "pnpm --filter api test"),
+    ],
+)
+def test_a_run_of_something_else_leaves_the_one_that_failed(command: str, again: str) -> None:
+    failed = tried("a", command, "Exit code 1\nerror: no", is_error=True)
     assert len(after(*failed, *tried("b", again, "fine")).checks) == 2
 
 
@@ -542,6 +562,18 @@ def test_a_check_that_ran_again_among_others_has_its_newest_result() -> None:
     failed = tried("a", "npx tsc --noEmit", "Exit code 1\na.ts(2,1): error TS6133", is_error=True)
     both = tried("b", "npx tsc --noEmit && npx vite build", "built in 1.27s")
     assert check_of(*failed, *both).result == "ok: built in 1.27s"
+
+
+def test_runs_one_by_one_replace_the_run_of_all_that_failed() -> None:
+    failed = tried("a", "npm run lint && npm test", "Exit code 1\nerror: no", is_error=True)
+    state = after(*failed, *tried("b", "npm run lint"), *tried("c", "npm test"))
+    assert [check.command for check in state.checks] == ["npm run lint", "npm test"]
+
+
+def test_a_run_for_one_package_is_not_replaced_by_that_for_another() -> None:
+    one, other = (tried(name, f"pnpm --filter {name} test") for name in ("web", "@shop/api"))
+    assert len(after(*one, *other).checks) == 2
+    assert check_of(*one, *other, *tried("c", "pnpm test")).command == "pnpm test"
 
 
 @for_each(("again", "records"), [("go test -race ./...", 1), ("go test -run TestTotal ./...", 2)])
@@ -558,12 +590,26 @@ def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) 
         ("make lint 2>&1 | cat; git status --short", " M src/a.py", "no fault seen"),
         ("cd web; make lint 2>&1 | tail -1; echo $?", "No faults", "No faults"),
         ("make lint", "(Bash completed with no output)", "ok"),
+        ("bun run lint", "$ tsc --noEmit", "ok"),
+        ("mise run lint", "[lint] $ ~/cart/tasks/lint", "ok"),
+        (
+            "bun --filter cart build",
+            "cart build: $ bun -e 'x'\ncart build: 3 files",
+            "ok: cart build: 3 files",
+        ),
+        ("npm run lint", "\n> @shop/cart@1.0.0 lint\n> eslint .\n", "ok"),
+        ("make lint", "$ 5 for each", "ok: $ 5 for each"),
     ],
 )
 def test_the_last_line_of_another_command_is_no_result(
     command: str, output: str, result: str
 ) -> None:
     assert check_of(*tried("a", command, output)).result == result
+
+
+def test_a_text_that_is_a_command_says_itself_and_checks_nothing() -> None:
+    """In PowerShell."""
+    assert after(*tried("a", '"now test the fallback"; node ask.mjs', "now test")).checks == ()
 
 
 def test_a_diff_behind_a_failure_does_not_say_why() -> None:
