@@ -436,7 +436,7 @@ def shared_folder(paths: Iterable[str]) -> str:
 def without_folder(text: str, folder: str) -> str:
     """The text with each path in the folder relative to it. Tools of Windows write both slashes."""
     pattern = re.sub(r"\\\\|/", r"[\\\\/]", re.escape(folder))
-    return re.sub(rf"(?<![\w./-]){pattern}(?=\S)", "", text) if folder else text
+    return re.sub(rf"(?<![\w.:/-]){pattern}(?=\S)", "", text) if folder else text
 
 
 # Changes of files: writes, edits, patches, shell scripts.
