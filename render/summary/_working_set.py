@@ -211,13 +211,18 @@ def _new_rows(stretch: Stretch, at: _Match, new: str, edit: Edit, mark: FileRow)
 # All files.
 
 
+_ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:")
+"""The beginning of a path that says where it is: a call that names a folder without it does not say where the others run."""
+
+
 def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dict[str, Copy]:
     """The copies after these calls, of which the previous regions cover those with a result up to version `since`."""
     copies, folder = dict[str, Copy](), ""
     answered = sorted((run for run in runs if run.version), key=attrgetter("version"))
     for is_covered in (True, False):
         for run in (each for each in answered if (each.version <= since) is is_covered):
-            folder = folder_of(run.call.input) or folder
+            own = folder_of(run.call.input)
+            folder = own if _ABSOLUTE.match(own) else folder
             _follow(run, copies, folder)
         if is_covered:
             _recall(previous, copies)

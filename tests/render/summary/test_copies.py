@@ -374,6 +374,13 @@ def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None
     assert numbered(copies, "/work/cart.py") == dict(enumerate(code(1, 20, 3), 1))
 
 
+def test_a_relative_folder_of_one_call_is_not_where_the_others_run() -> None:
+    """As Gemini CLI has it for a command: relative to the folder of the work, as are the names of files."""
+    log = ran(1, "run_shell_command", "", {"command": "ls", "dir_path": "src"})
+    log += ran(3, "write_file", "ok", {"file_path": FILE, "content": "a"})
+    assert [*followed((), runs_of(log).values(), 0)] == [FILE]
+
+
 @for_each(
     ("tool", "given"),
     [
