@@ -257,16 +257,26 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
         copy.show(stretches, copy.changed)
 
 
+_OUTDATED: Final = re.compile(r"modified since (?:it was last )?read")
+"""How an editor refuses to change a file that something else has changed: Claude Code, opencode."""
+
+
 def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
     """Follow one call with its result; `folder` is the one that a call named last."""
     is_known, called = not (run.is_error or run.is_hidden), run.entry.version
     if run.kind not in {"read", "search", "web"}:  # these change no file
-        failed = run.is_error and run.kind != "command"
-        edits = [] if failed else list(edits_of(run))
+        edits = list(edits_of(run))
         for edit in edits:
-            change = edit if is_known else attrs.evolve(edit, new=None)
-            _copy_of(edit.file, copies, folder).change(change, called, run.version)
-        is_followed = run.kind == "write" and (edits or failed)
+            copy = _copy_of(edit.file, copies, folder)
+            if run.failed and (
+                run.kind == "write" or edit.is_lines
+            ):  # it changed nothing, as far as is known
+                is_doubtful = run.kind == "command" or _OUTDATED.search(run.head)
+                copy.doubt = run.version if is_doubtful else copy.doubt
+            else:
+                change = edit if is_known else attrs.evolve(edit, new=None)
+                copy.change(change, called, run.version)
+        is_followed = run.kind == "write" and (edits or run.failed)
         if not (is_followed or run.script.is_all):
             _doubt(run, copies)
     if is_known and (view := view_of(run)):

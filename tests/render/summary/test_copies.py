@@ -259,6 +259,30 @@ def test_a_write_that_does_not_say_what_it_changes_makes_the_files_that_it_names
     assert copies[FILE].doubt == 0
 
 
+PATCH = "\n".join(
+    ["*** Begin Patch", f"*** Update File: {FILE}", "@@", f"-{code(7)[0]}", "+a", "*** End Patch"]
+)
+OLD_TEXT = {"file_path": FILE, "old_string": code(7)[0], "new_string": "a"}
+
+
+@for_each(
+    ("tool", "said", "given", "is_doubtful"),
+    [
+        ("apply_patch", "apply_patch verification failed: Failed to find", {"input": PATCH}, False),
+        ("shell", "Process exited with code 1\nOutput:\nFailed to find", {"command": f"apply_patch <<'E'\n{PATCH}\nE"}, True),
+        ("Edit", "<tool_use_error>File has been modified since read, either by the user", OLD_TEXT, True),
+        ("edit", f"Error: File {FILE} has been modified since it was last read.", OLD_TEXT, True),
+    ],
+    ids=["Codex", "patch in a shell", "Claude Code", "opencode"],
+)  # fmt: skip
+def test_a_change_that_failed_is_in_no_copy_and_one_that_was_refused_says_that_the_file_is_another(
+    tool: str, said: str, given: dict[str, Any], is_doubtful: bool
+) -> None:
+    copies = followed((), runs_of([*READ, *ran(3, tool, said, given)]).values(), 0)
+    assert numbered(copies) == dict(enumerate(code(*range(40)), 1))
+    assert copies[FILE].doubt == 4 * is_doubtful
+
+
 @for_each(
     "command",
     [
