@@ -546,8 +546,7 @@ def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[t
 
 
 _NOTE: Final = re.compile(
-    r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*"
-    r"|<system-reminder>.*|File unchanged since last read\b.*"
+    r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*|<system-reminder>.*|File unchanged since last read\b.*"
 )
 """What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent); or says instead of any:
 that there are none, or none that are new (Claude Code)."""
