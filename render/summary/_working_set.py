@@ -25,7 +25,8 @@ numbers behind it:
 
 A copy is never wrong, only incomplete: what a change may have touched without saying where is forgotten, and numbers that
 it may have moved are no longer known (0). If a view contradicts the copy, something else has changed the file, and only the
-view is known. Commands that change files in another way make them forgotten, or doubtful until they are seen again.
+view is known. Commands that change files in another way make them forgotten, or doubtful until they are seen again, and so
+does a view of a change that somebody has undone: perhaps those of other files, too.
 """
 
 import re
@@ -62,13 +63,15 @@ class Copy:
     doubt: int = 0
     """Version of the last call that may have changed the file; what was seen before may differ from it."""
 
-    def show(self, view: Sequence[Stretch], version: int) -> None:
-        """Add the lines of a view that was asked for at this version."""
+    def show(self, view: Sequence[Stretch], version: int) -> bool:
+        """Add the lines of a view that was asked for at this version; returns whether a change is undone in it, and no call
+        says why."""
         if version < self.changed:
-            return  # it may be older than the change
+            return False  # it may be older than the change
         new = {number: row for stretch in view for number, row in stretch.numbered()}
         rows = {number: row for stretch in self.stretches for number, row in stretch.numbered()}
-        if any(rows[n].text.rstrip() != new[n].text.rstrip() for n in rows.keys() & new.keys()):
+        old = [r for n, r in rows.items() if n in new and r.text.rstrip() != new[n].text.rstrip()]
+        if old:
             self.stretches, rows = [], {}
         for number, row in new.items():
             before = rows.get(number, row)
@@ -79,6 +82,7 @@ class Copy:
         loose = [each for each in loose if texts.isdisjoint(row.text for row in each.rows)]
         self.stretches = [*joined(sorted(rows.items())), *loose]
         self.stretches += (each for each in view if not each.line)
+        return any(row.edited and row.seen >= self.doubt for row in old)
 
     def change(self, edit: Edit, called: int, done: int) -> None:
         """Apply a change whose call has one version and whose result, that it succeeded, another."""
@@ -263,8 +267,10 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
         is_followed = run.kind == "write" and (edits or run.failed)
         if not (is_followed or run.script.is_all):
             _doubt(run, copies)
-    if is_known and (view := view_of(run)):
-        _copy_of(view[0], copies, folder).show(view[1], called)
+    view = view_of(run) if is_known else None
+    if view and _copy_of(view[0], copies, folder).show(view[1], called):
+        for copy in copies.values():  # perhaps changes of other files are undone, too
+            copy.doubt = run.version if copy.changed else copy.doubt
 
 
 # Calls that may change a file in a way that is not followed.

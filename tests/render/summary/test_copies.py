@@ -407,6 +407,18 @@ def test_of_a_file_that_something_else_changed_only_the_view_that_shows_it_is_kn
     assert [row.text for each in copies[FILE].stretches for row in each.rows] == changed
 
 
+def test_when_a_change_is_undone_from_outside_those_of_other_files_are_doubtful_too() -> None:
+    log = [
+        *READ,
+        *ran(5, "Write", "ok", {"file_path": "b.py", "content": "b"}),
+        *edit(7, code(7), code(99)),
+    ]
+    undone = ran(9, "Read", viewed(code(7), 8), {"file_path": FILE, "offset": 8})
+    copies = followed((), runs_of([*log, *undone]).values(), 0)
+    assert [row.text for each in copies[FILE].stretches for row in each.rows] == code(7)
+    assert copies["b.py"].doubt == 10
+
+
 def test_what_is_hidden_is_in_no_copy() -> None:
     call, result = READ
     hidden = replace(result, original=result.block)
