@@ -280,12 +280,13 @@ _REWRITING: Final = re.compile(
     r"(?!.* --(?:staged|check)\b)(?:git (?:checkout(?! -[bB])|switch(?! -[cC])|stash(?! (?:list|show)\b))(?![-\w])"
     r"|git (?:(?:restore|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
     r"|patch\b|find\b.* (?:g?sed|perl|ruby) .*(?:-\w*i|--in-place)"
-    r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
-    r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
-    r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
+    r"|(?P<go>(?:gofmt|goimports|gofumpt)\b.*-w|go fmt\b)|(?P<rs>cargo fmt\b|rustfmt\b)"
+    r"|(?P<py>ruff format\b|(?:black|isort|autopep8|yapf)\b)|(?P<lua>stylua\b)|(?P<dart>dart format\b)"
+    r"|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b|shfmt\b"
+    r"|(?:deno|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
     r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
 )
-"""Commands of git and formatters that may change any file, or if they name some, these."""
+"""Commands of git and formatters that may change any file (of a language: a group is the ending), or if they name some, these."""
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
 _PROGRAM: Final = re.compile(r"python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell")
@@ -317,8 +318,9 @@ def _touched(run: Run, script: str, names: Iterable[str]) -> Iterator[tuple[str,
             code = "\n".join([*texts, documents_in(script)])
             paths = _named(code, names) if _WRITING.search(code) else []
             yield from ((path, True) for path in paths)
-        if _REWRITING.match(" ".join(command.words)):
-            paths = words if _FILE.search(command.text) else ["*"]
+        if anew := _REWRITING.match(" ".join(command.words)):
+            any_file = f"*.{anew.lastgroup}*" if anew.lastgroup else "*"
+            paths = words if _FILE.search(command.text) else [any_file]
             yield from ((path, False) for path in paths)
         if command.change in {"moved", "written"} and words:
             *sources, target = words

@@ -313,8 +313,8 @@ def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
 
 @for_each(
     "command",
-    ["go fmt ./...", "npx prettier --write .", "git stash", "git rebase main", f"black {FILE}"],
-    ids=["go", "prettier", "stash", "rebase", "black"],
+    ["ruff format", "npx prettier --write .", "git stash", "git rebase main", f"black {FILE}"],
+    ids=["ruff", "prettier", "stash", "rebase", "black"],
 )
 def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
     log = [*READ, *ran(3, "bash", "", {"command": command})]
@@ -339,6 +339,7 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
         "gh pr create --body '- [x] `black .` was run'",
         "git fetch origin && gh pr list",
         "cd src && python3 - <<'EOF'\nopen('other.txt', 'w').write('')\nEOF",
+        "cargo fmt --all",
         f"sed -i '' 's|x|{FILE}|' other.py",
         f"cp {FILE} other.py",
         f"cp {FILE} src/lib/",
@@ -362,7 +363,7 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
             "fetch",
             "cd",
         ),
-        *("text", "source", "beside", "index", "beginning"),
+        *("other language", "text", "source", "beside", "index", "beginning"),
         *("other program", "unknown"),
     ],
 )
