@@ -567,8 +567,11 @@ def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[t
     ]
 
 
-_NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
-"""What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent)."""
+_NOTE: Final = re.compile(
+    r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*|<system-reminder>.*|File unchanged since last read\b.*"
+)
+"""What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent); or says instead of any:
+that there are none, or none that are new (Claude Code)."""
 _CUT_CHARACTERS: Final = 400
 """A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 2,000
 characters (Claude Code, opencode, Gemini CLI)."""

@@ -96,6 +96,11 @@ def _with_documents(by: str | Callable[[re.Match[str]], str], text: str) -> str:
     return _DOCUMENT.sub(by, text) if text.count("<<") <= DOCUMENTS_MAX else text
 
 
+def documents_in(script: str) -> str:
+    """The texts of its here-documents."""
+    return "\n".join(_with_documents("\0\\g<text>\0", f"{script}\n").split("\0")[1::2])
+
+
 def _measured(document: re.Match[str]) -> str:
     """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
     mark, text = f"<<{document['word']}{document['rest']}", document["text"]
@@ -134,6 +139,7 @@ _TOKEN: Final = re.compile(
 )
 """The `&` of an address is a part of a word."""
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_EXPANDED: Final = re.compile(r"^~(?=/)|\$\w+|\$[{(].*?[})]|`.*?`")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
@@ -163,6 +169,12 @@ class Command:
     """The operator after it."""
 
     @property
+    def arguments(self) -> list[str]:
+        """What it is given, without options and git's subcommand; with `*` for what the shell puts there."""
+        words = self.words[2:] if self.words[0] == "git" else map(_unquote, self.literal[1:])
+        return [_EXPANDED.sub("*", word) for word in words if word[:1] != "-"]
+
+    @property
     def change(self) -> str:
         """What it does to the files that it names: `moved`, `deleted`, `restored`, `edited`, `written`; empty: nothing."""
         change = _CHANGE.match(" ".join(self.words))
@@ -170,7 +182,8 @@ class Command:
 
 
 _CHANGE: Final = re.compile(
-    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm |Remove-Item )|(?P<restored>git (?:restore|checkout) (?!-[bB]|.*--staged))"
+    r"(?P<moved>(?:git )?mv )|(?P<deleted>(?:git )?rm |Remove-Item )"
+    r"|(?P<restored>git (?:restore|checkout(?=.*[./]|.* -- )) (?!-[bB]|.*--staged))"
     r"|(?P<edited>(?:g?sed|perl|ruby) (?:.* )?(?:-\w*i|--in-place))|(?P<written>(?:cp|ln|install|dd|truncate|Copy-Item) )"
 )
 

@@ -25,7 +25,8 @@ numbers behind it:
 
 A copy is never wrong, only incomplete: what a change may have touched without saying where is forgotten, and numbers that
 it may have moved are no longer known (0). If a view contradicts the copy, something else has changed the file, and only the
-view is known. Commands that change files in another way make them forgotten, or doubtful until they are seen again.
+view is known. Commands that change files in another way make them forgotten, or doubtful until they are seen again, and so
+does a view of a change that somebody has undone: perhaps those of other files, too.
 """
 
 import re
@@ -41,7 +42,7 @@ import attrs
 
 from blocks import Region, label_of, text_of
 from render.summary._calls import FileRow, Run, Stretch, edits_of, joined, view_of
-from render.summary._shell import Edit, folder_of
+from render.summary._shell import CommandLine, Edit, documents_in, folder_of
 from render.view._view import Entry
 
 # The copy of one file.
@@ -62,13 +63,15 @@ class Copy:
     doubt: int = 0
     """Version of the last call that may have changed the file; what was seen before may differ from it."""
 
-    def show(self, view: Sequence[Stretch], version: int) -> None:
-        """Add the lines of a view that was asked for at this version."""
+    def show(self, view: Sequence[Stretch], version: int) -> bool:
+        """Add the lines of a view that was asked for at this version; returns whether a change is undone in it, and no call
+        says why."""
         if version < self.changed:
-            return  # it may be older than the change
+            return False  # it may be older than the change
         new = {number: row for stretch in view for number, row in stretch.numbered()}
         rows = {number: row for stretch in self.stretches for number, row in stretch.numbered()}
-        if any(rows[n].text.rstrip() != new[n].text.rstrip() for n in rows.keys() & new.keys()):
+        old = [r for n, r in rows.items() if n in new and r.text.rstrip() != new[n].text.rstrip()]
+        if old:
             self.stretches, rows = [], {}
         for number, row in new.items():
             before = rows.get(number, row)
@@ -77,11 +80,9 @@ class Copy:
         texts = {row.text for stretch in view for row in stretch.rows if _is_telling(row.text)}
         loose = [each for each in self.stretches if not each.line]
         loose = [each for each in loose if texts.isdisjoint(row.text for row in each.rows)]
-        self.stretches = [
-            *joined(sorted(rows.items())),
-            *loose,
-            *(each for each in view if not each.line),
-        ]
+        self.stretches = [*joined(sorted(rows.items())), *loose]
+        self.stretches += (each for each in view if not each.line)
+        return any(row.edited and row.seen >= self.doubt for row in old)
 
     def change(self, edit: Edit, called: int, done: int) -> None:
         """Apply a change whose call has one version and whose result, that it succeeded, another."""
@@ -217,7 +218,8 @@ def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dic
     answered = sorted((run for run in runs if run.version), key=attrgetter("version"))
     for is_covered in (True, False):
         for run in (each for each in answered if (each.version <= since) is is_covered):
-            folder = folder_of(run.call.input) or folder
+            own = folder_of(run.call.input)  # a relative one says nothing about other calls
+            folder = own if own[:1] == "/" or own[1:2] == ":" else folder
             _follow(run, copies, folder)
         if is_covered:
             _recall(previous, copies)
@@ -229,10 +231,8 @@ def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
     known file that ends like it."""
     inside = normpath(join(folder, name))
     if inside not in copies and name not in copies:
-        last = basename(name)  # looked at first: most files have another
-        pairs = ((f, *sorted((f, name), key=len)) for f in copies if f.endswith(last))
-        ends = ((each, f"/{short.removeprefix('./')}", long) for each, short, long in pairs)
-        names = [each for each, end, long in ends if "/" in end[1:] and long.endswith(end)]
+        ends = _meant(name, "", copies)
+        names = [each for each in ends if "/" in min(each, normpath(name), key=len)]
         name = names[0] if len(names) == 1 else inside
     return copies.setdefault(inside if inside in copies else name, Copy())
 
@@ -256,16 +256,21 @@ def _follow(run: Run, copies: dict[str, Copy], folder: str) -> None:
     """Follow one call with its result; `folder` is the one that a call named last."""
     is_known, called = not (run.is_error or run.is_hidden), run.entry.version
     if run.kind not in {"read", "search", "web"}:  # these change no file
-        failed = run.is_error and run.kind != "command"
-        edits = [] if failed else list(edits_of(run))
+        edits = list(edits_of(run))
         for edit in edits:
-            change = edit if is_known else attrs.evolve(edit, new=None)
-            _copy_of(edit.file, copies, folder).change(change, called, run.version)
-        is_followed = run.kind == "write" and (edits or failed)
+            copy = _copy_of(edit.file, copies, folder)
+            if not run.failed or (run.kind == "command" and not edit.is_lines):
+                change = edit if is_known else attrs.evolve(edit, new=None)
+                copy.change(change, called, run.version)
+            elif run.kind == "command" or "modified since" in run.head:  # Claude Code, opencode
+                copy.doubt = run.version
+        is_followed = run.kind == "write" and (edits or run.failed)
         if not (is_followed or run.script.is_all):
             _doubt(run, copies)
-    if is_known and (view := view_of(run)):
-        _copy_of(view[0], copies, folder).show(view[1], called)
+    view = view_of(run) if is_known else None
+    if view and _copy_of(view[0], copies, folder).show(view[1], called):
+        for copy in copies.values():  # perhaps changes of other files are undone, too
+            copy.doubt = run.version if copy.changed else copy.doubt
 
 
 # Calls that may change a file in a way that is not followed.
@@ -275,44 +280,70 @@ _REWRITING: Final = re.compile(
     r"(?!.* --(?:staged|check)\b)(?:git (?:checkout(?! -[bB])|switch(?! -[cC])|stash(?! (?:list|show)\b))(?![-\w])"
     r"|git (?:(?:restore|apply|pull|merge|rebase|revert|cherry-pick|am)(?![-\w])|reset --hard)"
     r"|patch\b|find\b.* (?:g?sed|perl|ruby) .*(?:-\w*i|--in-place)"
-    r"|(?:gofmt|goimports|gofumpt)\b.*-w|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b"
-    r"|(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
-    r"|(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
+    r"|(?P<go>(?:gofmt|goimports|gofumpt)\b.*-w|go fmt\b)|(?P<rs>cargo fmt\b|rustfmt\b)"
+    r"|(?P<py>ruff format\b|(?:black|isort|autopep8|yapf)\b)|(?P<lua>stylua\b)|(?P<dart>dart format\b)"
+    r"|prettier\b.*(?:--write|-w)\b|clang-format\b.*-i|.*\s--fix\b|shfmt\b"
+    r"|(?:deno|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
     r"|(?:npm|pnpm|yarn|bun|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b)"
 )
-"""Commands of git and formatters that may change any file, or if they name some, these."""
+"""Commands of git and formatters that may change any file (of a language: a group is the ending), or if they name some, these."""
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
-_PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)\b")
+_PROGRAM: Final = re.compile(r"python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell")
 _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
 
 
-def _is_within(name: str, command: str) -> bool:
-    """Whether a command names a folder of the file, or a pattern that matches it."""
-    words = (word.strip("'\"").removeprefix("./").rstrip("/") for word in command.split()[1:])
-    names = [word for word in words if re.search(r"\w", word)]
-    patterns = (f"*/{word}{end}" for word in names for end in ("", "/*"))
-    return any(fnmatchcase(f"/{name}", pattern) for pattern in patterns)
-
-
 def _doubt(run: Run, copies: Mapping[str, Copy]) -> None:
-    """Forget the files that a call names and changes, as a program in a script does that writes; doubt those that it may
-    change, and those that the call of an unknown tool names."""
-    text = run.command.text if run.command else text_of(run.call)
-    is_program = bool(run.command and _PROGRAM.search(text) and _WRITING.search(text))
-    parts = [(text, is_program, False)]
-    if run.command and not is_program:
-        lines = ((c, bool(_REWRITING.match(" ".join(c.words)))) for c in run.commands)
-        parts = [(c.text, bool(c.change), anew) for c, anew in lines if c.change or anew]
-    for part, is_changed, is_rewritten in parts:
-        is_any = is_rewritten and not _FILE.search(part)
-        for name, copy in copies.items():
-            is_named = basename(name) in part or (is_changed and _is_within(name, part))
-            if is_named or is_any:
+    """Forget the files that a call changes; doubt those that it may change, or of which it may mean another."""
+    line = run.command or CommandLine("")
+    folder = "" if re.search(r"\bcd\s|\bgit -C", line.text) else line.folder
+    for path, is_sure in _touched(run, line.text, copies):
+        names, start = _meant(path, folder, copies), f"/{normpath(path).split('/')[0]}"
+        is_clear = is_sure and len({f"/{name}".split(start)[0] for name in names}) == 1
+        for copy in map(copies.__getitem__, names):
+            if not is_clear:
                 copy.doubt = run.version
-            is_written = copy.changed == run.version  # as a whole, by this call
-            if is_named and is_changed and not is_written:
+            elif copy.changed != run.version:  # not written as a whole, by this call
                 copy.stretches, copy.changed = [], run.version
+
+
+def _touched(run: Run, script: str, names: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """The paths and patterns of what a call changes, and whether it surely does; of an unknown tool, what it names."""
+    if not script:
+        yield from ((path, False) for path in _named(text_of(run.call), names))
+    for command in run.commands:
+        words = [word for word in command.arguments if re.search(r"\w", word)]
+        if _PROGRAM.fullmatch(command.words[0]):  # only what it gets as its text
+            texts = [word for word in command.literal if re.search(r"[\s(]", word)]
+            code = "\n".join([*texts, documents_in(script)])
+            paths = _named(code, names) if _WRITING.search(code) else []
+            yield from ((path, True) for path in paths)
+        if anew := _REWRITING.match(" ".join(command.words)):
+            any_file = f"*.{anew.lastgroup}*" if anew.lastgroup else "*"
+            paths = words if _FILE.search(command.text) else [any_file]
+            yield from ((path, False) for path in paths)
+        if command.change in {"moved", "written"} and words:
+            *sources, target = words
+            inside = [join(target, basename(source.rstrip("/"))) for source in sources]
+            words = inside + sources if command.change == "moved" else inside
+            yield target.removeprefix("of="), True
+        if command.change and "--cached" not in command.words:
+            yield from ((path, True) for word in words for path in (word, f"{word}/*"))
+
+
+def _meant(path: str, folder: str, names: Iterable[str]) -> list[str]:
+    """The files that a path or a pattern may mean in a folder; where a relative one begins, also of a file, may not be known."""
+    path, full = normpath(path), normpath(path if path[:1] == "*" else join(folder, path))
+    globs = {n: f"*/{full if n[:1] == '/' else path}".replace("[", "[[]") for n in names}
+    return [n for n in names if fnmatchcase(f"/{n}", globs[n]) or full.endswith(f"/{n}")]
+
+
+def _named(text: str, names: Iterable[str]) -> list[str]:
+    """The paths in a text that end like those of files, without a variable that they begin with (`{root}/a.py`)."""
+    files = {basename(name) for name in names if basename(name) in text}
+    ends, between = "|".join(map(re.escape, sorted(files))), r"\s'\"`(),;=<>|*}"
+    path = rf"(?<![^{between}])(?:(?<=}})/)?([^{between}]*(?<![\w-])(?:{ends}))(?![\w/-]|\.\w)"
+    return re.findall(path, text) if files else []
 
 
 # The regions that have room.

@@ -259,6 +259,30 @@ def test_a_write_that_does_not_say_what_it_changes_makes_the_files_that_it_names
     assert copies[FILE].doubt == 0
 
 
+PATCH = "\n".join(
+    ["*** Begin Patch", f"*** Update File: {FILE}", "@@", f"-{code(7)[0]}", "+a", "*** End Patch"]
+)
+OLD_TEXT = {"file_path": FILE, "old_string": code(7)[0], "new_string": "a"}
+
+
+@for_each(
+    ("tool", "said", "given", "doubt"),
+    [
+        ("apply_patch", "apply_patch verification failed: Failed to find", {"input": PATCH}, 0),
+        ("shell", "Process exited with code 1\nOutput:\nFailed to find", {"command": f"apply_patch <<'E'\n{PATCH}\nE"}, 4),
+        ("Edit", "<tool_use_error>File has been modified since read, either by the user", OLD_TEXT, 4),
+        ("edit", f"Error: File {FILE} has been modified since it was last read.", OLD_TEXT, 4),
+    ],
+    ids=["Codex", "patch in a shell", "Claude Code", "opencode"],
+)  # fmt: skip
+def test_a_change_that_failed_is_in_no_copy_and_one_that_was_refused_says_that_the_file_is_another(
+    tool: str, said: str, given: dict[str, Any], doubt: int
+) -> None:
+    copies = followed((), runs_of([*READ, *ran(3, tool, said, given)]).values(), 0)
+    assert numbered(copies) == dict(enumerate(code(*range(40)), 1))
+    assert copies[FILE].doubt == doubt
+
+
 @for_each(
     "command",
     [
@@ -271,8 +295,16 @@ def test_a_write_that_does_not_say_what_it_changes_makes_the_files_that_it_names
         "rm -rf ./src/ && make",
         "rm -f 'src'/*.py src/*.py",
         "git checkout -- src",
+        f"cp /tmp/other.py {FILE}",
+        "git mv lib/cart.py src/",
+        f"cat > fix.py <<'EOF'\nopen('{FILE}', 'w').write('')\nEOF\npython fix.py",
+        f'node -e \'fs.writeFileSync("{FILE}", "")\'',
+        f"node -e 'fs.writeFileSync(`${{root}}/{FILE}`, \"\")'",
     ],
-    ids=["sed", "quoted", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"],
+    ids=[
+        *("sed", "quoted", "git", "mv", "python", "redirection", "folder", "pattern", "git folder"),
+        *("copied over", "moved into", "a program that is written and run", "argument", "variable"),
+    ],
 )
 def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
     copies = followed((), runs_of([*READ, *ran(3, "bash", "", {"command": command})]).values(), 0)
@@ -281,8 +313,8 @@ def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
 
 @for_each(
     "command",
-    ["go fmt ./...", "npx prettier --write .", "git stash", "git rebase main", f"black {FILE}"],
-    ids=["go", "prettier", "stash", "rebase", "black"],
+    ["ruff format", "npx prettier --write .", "git stash", "git rebase main", f"black {FILE}"],
+    ids=["ruff", "prettier", "stash", "rebase", "black"],
 )
 def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
     log = [*READ, *ran(3, "bash", "", {"command": command})]
@@ -307,26 +339,57 @@ def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(com
         "gh pr create --body '- [x] `black .` was run'",
         "git fetch origin && gh pr list",
         "cd src && python3 - <<'EOF'\nopen('other.txt', 'w').write('')\nEOF",
+        "cargo fmt --all",
+        f"sed -i '' 's|x|{FILE}|' other.py",
+        f"cp {FILE} other.py",
+        f"cp {FILE} src/lib/",
+        f"git rm --cached {FILE}",
+        "rm src/cart.py.bak cart src/car",
+        f'python {FILE} && node -e \'fs.writeFileSync("other.txt", "")\'',
+        'rm -rf "$TMP" $(mktemp)',
     ],
     ids=[
-        "test",
-        "diff",
-        "branch",
-        "grep",
-        "wc",
-        "other",
-        "git",
-        "base",
-        "jq",
-        "said",
-        "fetch",
-        "cd",
+        *(
+            "test",
+            "diff",
+            "branch",
+            "grep",
+            "wc",
+            "other",
+            "git",
+            "base",
+            "jq",
+            "said",
+            "fetch",
+            "cd",
+        ),
+        *("other language", "text", "source", "beside", "index", "beginning"),
+        *("other program", "unknown"),
     ],
 )
-def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
+def test_a_command_that_does_not_change_a_file_leaves_a_copy_as_it_is(command: str) -> None:
     log = [*READ, *ran(3, "bash", "1", {"command": command})]
     copies = followed((), runs_of(log).values(), 0)
     assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
+
+
+def test_a_relative_path_begins_where_the_command_runs() -> None:
+    log = ran(1, "Read", viewed(code(1)), {"file_path": f"/work/{FILE}"})
+    log += ran(3, "bash", "", {"command": "cd /elsewhere && rm -r src"})
+    assert numbered(followed((), runs_of(log).values(), 0), f"/work/{FILE}")
+    log += ran(5, "shell", "", {"command": "rm -r src", "workdir": "/work"})
+    assert not numbered(followed((), runs_of(log).values(), 0), f"/work/{FILE}")
+
+
+def test_where_a_relative_path_may_begin_in_several_folders_all_of_these_are_doubtful() -> None:
+    log = [*READ, *ran(3, "Read", viewed(code(1)), {"file_path": "lib/src/a.py"})]
+    copies = followed(
+        (), runs_of([*log, *ran(5, "bash", "", {"command": "rm -r src"})]).values(), 0
+    )
+    assert {name: (len(copy.stretches), copy.doubt) for name, copy in copies.items()} == {
+        FILE: (1, 6),
+        "lib/src/a.py": (1, 6),
+    }
 
 
 def test_a_page_that_is_fetched_for_a_file_leaves_its_copy_as_it_is() -> None:
@@ -343,6 +406,18 @@ def test_of_a_file_that_something_else_changed_only_the_view_that_shows_it_is_kn
     view = ran(3, "Read", viewed(changed), {"file_path": FILE})
     copies = followed((), runs_of([*READ, *view]).values(), 0)
     assert [row.text for each in copies[FILE].stretches for row in each.rows] == changed
+
+
+def test_when_a_change_is_undone_from_outside_those_of_other_files_are_doubtful_too() -> None:
+    log = [
+        *READ,
+        *ran(5, "Write", "ok", {"file_path": "b.py", "content": "b"}),
+        *edit(7, code(7), code(99)),
+    ]
+    undone = ran(9, "Read", viewed(code(7), 8), {"file_path": FILE, "offset": 8})
+    copies = followed((), runs_of([*log, *undone]).values(), 0)
+    assert [row.text for each in copies[FILE].stretches for row in each.rows] == code(7)
+    assert copies["b.py"].doubt == 10
 
 
 def test_what_is_hidden_is_in_no_copy() -> None:
@@ -372,6 +447,13 @@ def test_a_bare_name_is_the_file_in_the_folder_that_the_agent_works_in() -> None
     copies = followed((), runs_of(log).values(), 0)
     assert [*copies] == ["/work/cart.py"]
     assert numbered(copies, "/work/cart.py") == dict(enumerate(code(1, 20, 3), 1))
+
+
+def test_a_relative_folder_of_one_call_is_not_where_the_others_run() -> None:
+    """As Gemini CLI has it for a command: relative to the folder of the work, as are the names of files."""
+    log = ran(1, "run_shell_command", "", {"command": "ls", "dir_path": "src"})
+    log += ran(3, "write_file", "ok", {"file_path": FILE, "content": "a"})
+    assert [*followed((), runs_of(log).values(), 0)] == [FILE]
 
 
 @for_each(

@@ -49,6 +49,17 @@ def test_the_points_of_a_list_in_a_file_are_no_numbers_of_lines() -> None:
     assert shown("read", said, {"path": FILE}) == [(1, said.split("\n"))]
 
 
+@for_each(
+    "said",
+    [
+        "File unchanged since last read. The content from the earlier Read tool_result is still current.",
+        "<system-reminder>Warning: the file exists but is shorter than the provided offset.</system-reminder>",
+    ],
+)
+def test_what_a_viewer_says_instead_of_lines_is_no_line(said: str) -> None:
+    assert shown("Read", said, {"file_path": FILE}) == []
+
+
 def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
     said = f"     1→a\n     2→{LONG}... [truncated]\n     3→c"
     assert shown("Read", said, {"file_path": FILE}) == [(1, ["a"]), (3, ["c"])]
