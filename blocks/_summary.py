@@ -194,7 +194,7 @@ class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     command: str
     id: str = ""
-    """By which other calls name it; empty: they cannot."""
+    """By which other calls name it, also two with a blank between, the newer one last; empty: they cannot."""
     seen: int = 0
 
 

@@ -110,7 +110,7 @@ def advance(
     """The actions after those of newly folded entries; `runs` has their calls, of which those without a result count as
     open. A change of the plan is none: the page has it. A call that asks for one of the `running` processes is a run of
     its command."""
-    commands = {each.id: CommandLine(each.command) for each in running if each.id}
+    commands = {name: CommandLine(p.command) for p in running for name in p.id.split()}
     actions = list(previous)
     for entry in entries:
         if not isinstance(entry.block, ToolCall) or entry.original is not None:

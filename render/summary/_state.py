@@ -49,7 +49,7 @@ from render.summary._calls import (
     without_folder,
 )
 from render.summary._prose import is_assent, one_line, searched, table
-from render.summary._shell import Command, CommandLine, commands_in, name_of
+from render.summary._shell import Command, CommandLine, commands_in, name_of, shown_command
 from render.view._view import Entry
 
 
@@ -489,32 +489,47 @@ _EXITED: Final = re.compile(
     r"\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b",
     re.IGNORECASE,
 )
+_WAITED: Final = re.compile(r"Script completed\nWall time (?:[5-9]|\d\d)")
+"""How the answer of a program of Codex begins that asked for a session and did not see it end: this takes at least five
+seconds, unless the session ends. A program that prints only the output says nothing else of it."""
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
     """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
     that sees it exit is a run of the command that started it."""
-    left, names, started = list(before), run.names, STARTED.search(run.head)
-    if process := next((each for each in before if each.id and each.id in names), None):
-        if started or not _EXITED.search(run.head):
+    left, started = list(before), STARTED.search(run.head)
+    if process := next((p for p in before if not run.names.isdisjoint(p.id.split())), None):
+        ids = process.id.split()
+        if (
+            started
+        ):  # a program of Codex that asks for a session may go on, too, under an id of its own
+            ids = [*(name for name in ids if name in run.names and name != started[1]), started[1]]
+            left[left.index(process)] = replace(process, id=" ".join(ids))
+        is_session = "session_id" in run.call.input or len(ids) > 1
+        is_waiting = is_session and _WAITED.match(run.head)
+        if started or is_waiting or not _EXITED.search(run.head):
             return left, attrs.evolve(run, kind="command", commands=())
         left.remove(process)
         return left, run.of(CommandLine(process.command))
-    if started and run.commands:
-        left.append(Process(command=_one_command(run.commands), id=started[1], seen=run.version))
+    if started and run.command and run.commands:
+        command = run.command.text[:STORED_CHARACTERS]
+        left.append(Process(command=command, id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
     for command in run.commands:
+        program, *others = command.words
         if command.end == "&":
-            left.append(Process(command=_one_command([command]), seen=run.version))
-        elif command.words[0] in {"kill", "pkill", "killall", "wait"}:
-            left = [each for each in left if each.id]
+            left.append(Process(command=command.text[:STORED_CHARACTERS], seen=run.version))
+        elif program in {"kill", "pkill", "killall", "wait"}:
+            name = " ".join(word for word in others if word[:1] != "-")
+            is_named = bool(name) and program in {"pkill", "killall"}
+            left = [p for p in left if p.id and not (is_named and name in p.command)]
     return left[-PROCESSES_MAX:], run
 
 
 def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
     """The processes after a notice of the client: it names one, and says that it ended."""
-    head = text[:2000] if _EXITED.search(text[:2000]) else ""
-    return tuple(each for each in processes if not each.id or each.id not in head)
+    words = set(re.findall(r"[\w-]+", text[:2000])) if _EXITED.search(text[:2000]) else set[str]()
+    return tuple(p for p in processes if words.isdisjoint(p.id.split()))
 
 
 # Branch and commits.
@@ -618,11 +633,13 @@ def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Comm
 
 
 COMMAND_CHARACTERS: Final = 160
+STORED_CHARACTERS: Final = 2000
+"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
 
 
 def _one_command(commands: Iterable[Command]) -> str:
     """The commands as one that can be divided again: a quotation that is cut is closed."""
-    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
+    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), STORED_CHARACTERS)
     return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")
 
 
@@ -635,13 +652,15 @@ def text(progress: Progress) -> str:
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     edited = max((change.seen for change in progress.changes), default=0)
     checks = (
-        f"{_at(each.seen)} {each.command} -> {each.result}"
+        f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
         + (" (before the last edits)" if each.seen < edited else "")
         for each in progress.checks
     )
     processes = (
-        f"{_at(each.seen)} {each.command}{f' (id {each.id})' if each.id else ''}"
-        for each in progress.processes
+        f"{_at(p.seen)} {shown_command(CommandLine(p.command), COMMAND_CHARACTERS)}"
+        + (f" (id {' or '.join(p.id.split())})" if p.id else "")
+        for p in progress.processes
+        if not all(map(is_look, commands_in(p.command)))
     )
     goal = f"Goal, as the user last put it ({progress.goal_turn} {_at(progress.goal_seen)}): "
     parts = [

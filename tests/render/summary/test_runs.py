@@ -192,6 +192,47 @@ def test_a_command_that_a_program_started_is_a_process(printed: str, session: in
     assert "cargo test -> 1 failed, 5 passed" in text(done)
 
 
+def test_a_process_goes_on_under_the_id_that_a_later_answer_names() -> None:
+    """Codex: a program that takes long is a cell, which `wait` asks for; its command is a session."""
+
+    def asked(call_id: str, name: str, seconds: int, printed: str, **names: str) -> list[Block]:
+        answer = f"Script completed\nWall time {seconds}.0 seconds\nOutput:\n\n{printed}"
+        return [call(call_id, name=name, **names), result(call_id, answer)]
+
+    source = 'text((await tools.exec_command({cmd:"gh run watch 5 2>&1 | tail -3"})).output)'
+    state = after(*program("a", source, "", how="running with cell ID 3"))
+    goes_on = [
+        asked("b", "wait", 9, '{"session_id":44765,"output":""}', cell_id="3"),
+        asked("c", "write_stdin", 5, "waits", session_id="44765"),
+        program("d", "text((await tools.write_stdin({session_id:44765})).output)", "", how="running with cell ID 4"),
+        asked("e", "wait", 17, "waits", cell_id="4"),
+    ]  # fmt: skip
+    for blocks in goes_on:
+        state = after(*blocks, before=state)
+        assert [each.command for each in state.processes] == ["gh run watch 5 2>&1 | tail -3"]
+    ended = asked("f", "write_stdin", 0, "^C", session_id="44765", chars="\3")
+    assert after(*ended, before=state).processes == ()
+
+
+@for_each(("name", "left"), [("'npm run'", 0), ("vite", 1)])
+def test_a_process_ends_when_its_name_is_killed(name: str, left: int) -> None:
+    running = after(*ran("a", "npm run dev", STARTED))
+    assert len(after(*ran("b", f"pkill -f {name} || true"), before=running).processes) == left
+
+
+def test_a_search_in_the_background_is_no_process_that_is_told() -> None:
+    assert text(after(*ran("a", "rg -n total .. | head", STARTED))) == ""
+
+
+def test_a_long_command_in_the_background_is_known_as_a_whole_when_it_ends() -> None:
+    whole = f"make lint && {' '.join(f'src/{n}.py' for n in range(40))} && make build"
+    failed = [call("f", name="bash", command=whole), result("f", "no such file", is_error=True)]
+    running = after(*failed, *ran("a", whole, STARTED))
+    assert len(text(running).splitlines()[-1]) < 200
+    ended = [call("b", name="TaskOutput", task_id="b1"), result("b", "<status>completed</status>")]
+    assert [check.result[:2] for check in after(*ended, before=running).checks] == ["ok"]
+
+
 @for_each("ending", ["kill %1", "pkill -f server.py", "kill 4711"])
 def test_what_the_shell_left_running_ends_when_it_is_killed(ending: str) -> None:
     running = after(*ran("a", "python server.py > log 2>&1 &"))
