@@ -199,10 +199,13 @@ class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A commit that the agent made."""
+    """A commit that the agent made, or HEAD as a log tells it."""
 
     subject: str
     hash: str = ""
+    """Empty: not known, or another since."""
+    branch: str = ""
+    """Where the agent made it."""
     seen: int = 0
 
 
@@ -210,6 +213,8 @@ class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What git told."""
 
     branch: str = ""
+    folder: str = ""
+    """Where the branch is, if git was told to work in another folder than the call's (`git -C`)."""
     commits: tuple[Commit, ...] = ()
     pushed: str = ""
     pushed_at: int = 0

@@ -106,9 +106,8 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     is_left = state.steps_seen < state.goal_seen < max((c.seen for c in state.changes), default=0)
-    if is_left or _is_over(
-        state.steps
-    ):  # the work on the last request did not touch the plan, or ended it
+    # The work on the last request did not touch the plan, or ended it.
+    if is_left or _is_over(state.steps):
         state = replace(state, steps=())
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
     # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
@@ -372,7 +371,8 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
-    command = _one_command(checking or telling)
+    texts = dict.fromkeys(c.text for c in checking or telling)
+    command = one_line(" && ".join(texts), STORED_CHARACTERS)
     left = [
         old
         for old in before
@@ -500,13 +500,11 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
     left, started = list(before), STARTED.search(run.head)
     if process := next((p for p in before if not run.names.isdisjoint(p.id.split())), None):
         ids = process.id.split()
-        if (
-            started
-        ):  # a program of Codex that asks for a session may go on, too, under an id of its own
+        # A program of Codex that asks for a session may go on, too, under an id of its own.
+        if started:
             ids = [*(name for name in ids if name in run.names and name != started[1]), started[1]]
             left[left.index(process)] = replace(process, id=" ".join(ids))
-        is_session = "session_id" in run.call.input or len(ids) > 1
-        is_waiting = is_session and _WAITED.match(run.head)
+        is_waiting = ("session_id" in run.call.input or ids[1:]) and _WAITED.match(run.head)
         if started or is_waiting or not _EXITED.search(run.head):
             return left, attrs.evolve(run, kind="command", commands=())
         left.remove(process)
@@ -545,54 +543,85 @@ _ON: Final = re.compile(
     re.MULTILINE,
 )
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
-_LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
-"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
-_PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
+_LINK: Final = re.compile(
+    r"(?m)(?:^[ \t]*|url\W{1,5})(https?://(?!api\.)[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+)"
+)
+"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea, where a line begins
+with one, or a field `url` has it."""
+_PULLED: Final = re.compile(
+    r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
+    r"|(?i:\w*create_?(?:pull|merge)_?request)"
+)
+"""Commands, and tools of servers for GitHub and GitLab; a request that is viewed by its number may be another's."""
+_QUIET: Final = re.compile(
+    r"(?s)git\0commit(?!.*\0(?:--dry-run|--fixup|-F|--file))\0(?:(?!-\w*m\0)[^\0]*\0)*+[^\0]*\0([^@$`\\\0\n]+)(?:[\0\n]|\Z)"
+)
+"""The words of a `git commit`, with the first line of its message if that is in them."""
 
 
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    if not commands:
-        return old
     verbs = {word for c in commands for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
     options = {word for c in commands for word in c.words[2:]}
-    text = run.text[:40_000]
-    records = COMMITTED.findall(text)
-    for command in () if run.failed else commands:
-        if command.words[1:2] == ("reset",):
-            old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
-    if not run.failed and not records and ("rebase" in verbs or "--amend" in options):
-        # Their ids are others now, which a log may tell.
-        old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
-    for branch, number, subject in records:
-        earlier = old.commits[: -1 if "--amend" in options else None]
-        commits = [commit for commit in earlier if commit.subject != one_line(subject, 100)]
-        new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
-        old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
-    if run.failed:
-        return old
-    if _lists_newest(run.commands):
-        matches, seen = _LOGGED.findall(text), run.version
-        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in matches]
-        old = replace(old, commits=_in_log(old.commits, logged))
-    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else ()
-    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
-        names = text.split()
-    if names:
-        old = replace(old, branch=one_line(names[-1], 80))
-    if "push" in verbs and (pushed := _PUSHED.findall(text)):
-        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if any(_PULLED.match(" ".join(command.words)) for command in commands):
+    text, is_good = run.text[:40_000], not run.failed
+    if is_good and any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-3:])
+    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
+    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+        names = text.split()
+    name = one_line(names[-1], 80) if names and is_good else ""
+    branch = name or old.branch
+    base = run.command.folder if run.command else ""
+    folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
+    is_here = folder in {"", base, old.folder} or not (old.branch or old.commits)
+    made = _made(run, branch if is_here else "")
+    if not commands or not (made or is_here):  # a look at another folder
+        return old
+    commits = [c for c in old.commits if c.branch or not (made or branch != old.branch)]
+    for command in commands if is_good else ():
+        if command.words[1:2] == ("reset",):
+            commits = _after_reset(commits, command.words[2:])
+    if is_good and not made and ("rebase" in verbs or "--amend" in options):
+        # Their ids are others now, which a log may tell.
+        commits = [replace(commit, hash="") for commit in commits]
+    for new in made:
+        earlier = commits[: -1 if "--amend" in options else None]
+        commits = [*(commit for commit in earlier if commit.subject != new.subject), new]
+    branch = made[-1].branch if made and not name else branch
+    script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
+    if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
+        commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
+    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
+    if is_good and "push" in verbs and (pushed := _PUSHED.findall(text)):
+        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
     return old
 
 
+def _made(run: Run, branch: str) -> list[Commit]:
+    """The commits that git tells; else that of a quiet `git commit`, without a hash, if the status of the call is its own."""
+    matches = COMMITTED.findall(run.text[:40_000])
+    is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
+    is_known = not (matches or run.failed or is_doubtful or run.whole.startswith(PROGRAM))
+    for n, command in enumerate(run.commands if is_known else ()):
+        quiet = _QUIET.match("\0".join(command.words))
+        if quiet and {c.end for c in run.commands[n:-1]} <= {"&&", "|"} and command.end != "|":
+            matches.append((branch, "", quiet[1]))
+    return [_commit(number, subject, run, where) for where, number, subject in matches]
+
+
+def _commit(number: str, subject: str, run: Run, branch: str = "") -> Commit:
+    subject = one_line(subject, 100)
+    return Commit(subject=subject, hash=number[:10], branch=branch, seen=run.version)
+
+
 _LOG: Final = re.compile(
-    r"--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?"
+    r"(?m)^git log(?: (?:--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD"
+    r"|\S+\.\.(?:HEAD)?))* (?:\|\n(?:head|cat) |(?:&&|\|\||[;&])?$)"
 )
-"""The words of a `git log` that lists the newest commits without a gap."""
+"""A `git log` that lists the newest commits without a gap, and that no other command filters."""
+_LISTS: Final = re.compile(r"(?m)^git (?:log|reflog|show|rev-list|blame) ")
 _LOGGED: Final = re.compile(
     r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
 )
@@ -600,47 +629,37 @@ _LOGGED: Final = re.compile(
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
 
 
-def _lists_newest(commands: Sequence[Command]) -> bool:
-    """Whether one of these commands lists the newest commits, and no other filters its output or lists some, too."""
-    logs = [n for n, command in enumerate(commands) if command.words[:2] == ("git", "log")]
-    if len(logs) != 1 or not all(map(_LOG.fullmatch, commands[logs[0]].words[2:])):
-        return False
-    following = commands[logs[0] + 1 :] if commands[logs[0]].end == "|" else ()
-    return not following or following[0].words[0] in {"head", "cat"}
-
-
-def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
-    """The commits that `git reset` leaves: those before the one it goes back to, if that is known."""
+def _after_reset(commits: list[Commit], words: Sequence[str]) -> list[Commit]:
+    """The commits that `git reset` leaves: those before the one it goes back to; none if that is not known."""
     target = next((word for word in words if word[:1] not in {"", "-"}), "HEAD")
     places = [n for n, c in enumerate(commits, 1) if c.hash and c.hash[:7] == target[:7]]
     if back := _BACK.fullmatch(target):
         steps = len(back[2]) if back[1] is None else int(back[1] or 1)
         places = [max(len(commits) - steps, 0)]
+    if not places and any(re.match("--.", word) for word in words):
+        return []  # with `--hard` it is no file
     return commits[: places[-1]] if places else commits
 
 
-def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
+def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> list[Commit]:
     """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
-    HEAD. What it does not list is gone, unless it ends there and the missing commits are older."""
-    subjects, versions = [c.subject for c in logged], {c.subject: c.seen for c in commits}
+    HEAD. What it does not list is gone, unless it ends there and the missing commits are older, or of another branch."""
+    subjects, known = [c.subject for c in logged], {c.subject: c for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
-        return (*commits, *logged[:1])[-COMMITS_MAX:]
+        return [*commits, *logged[:1]]
     last = subjects.index(commits[first].subject) + 1
-    older = commits[:first] if last == len(logged) else ()
-    newer = (replace(c, seen=versions.get(c.subject, c.seen)) for c in logged[:last][::-1])
-    return (*older, *newer)[-COMMITS_MAX:]
+    older = commits[: first if last == len(logged) else 0]
+    others = [c for c in commits if c.branch not in {"", branch} and c.subject not in subjects]
+    older += [c for c in others if c not in older]
+    branch = commits[first].branch and branch
+    newer = ((known.get(c.subject, c), c.hash) for c in logged[:last][::-1])
+    return [*older, *(replace(c, hash=number, branch=branch) for c, number in newer)]
 
 
 COMMAND_CHARACTERS: Final = 160
 STORED_CHARACTERS: Final = 2000
 """Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
-
-
-def _one_command(commands: Iterable[Command]) -> str:
-    """The commands as one that can be divided again: a quotation that is cut is closed."""
-    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), STORED_CHARACTERS)
-    return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")
 
 
 # The text.
@@ -720,9 +739,14 @@ def _change(change: FileChange, root: str) -> str:
 
 
 def _git(repository: Repository) -> Iterator[str]:
+    here = {"", repository.branch, "detached HEAD"}
     if repository.branch:
-        yield f"branch {repository.branch}"
-    if commits := [f"{c.hash} {c.subject} {_at(c.seen)}".strip() for c in repository.commits]:
+        yield f"branch {repository.branch}" + f" in {repository.folder}" * bool(repository.folder)
+    commits = [
+        f"{c.hash} {c.subject}{f' (on {c.branch})' * (c.branch not in here)} {_at(c.seen)}".strip()
+        for c in repository.commits
+    ]
+    if commits:
         yield f"newest commits: {'; '.join(commits)}"
     if repository.pushed_at:
         newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)

@@ -86,7 +86,7 @@ def test_no_command_is_too_strange_to_be_told() -> None:
     for command, first, second in product(COMMANDS, ["", *ODD], ["", *ODD]):
         committed = ran("a", "git commit -m a", "[main 1234567] a")
         told = after(*committed, *ran("b", f"{command} {first} {second}"))
-        assert len(told.repository.commits) <= 1
+        assert len(told.repository.commits) <= 2
         text(told)
 
 
@@ -303,8 +303,9 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
     "command, answer",
     [
         ("git log --oneline -1", "1a2b3c4 (HEAD -> main) One"),
-        ("git -C /srv log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
         ("git status --short && git log -2 --format='%h %s'", " M a.py\n1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git fetch; git log -1 --oneline && git rev-parse HEAD", "1a2b3c4 One\n1a2b3c4"),
         ("git log -n 1", "commit 1a2b3c4d5e6f7a8b9c0d\nAuthor: Ann <a@x>\nDate:   Mon\n\n    One\n\n    commit 0a2b3c4 of it"),
     ],
 )  # fmt: skip
@@ -317,9 +318,100 @@ def test_a_log_tells_head(command: str, answer: str) -> None:
     assert [c.subject for c in both] == ["Other", "One"]
 
 
-@for_each("command", ["git log --oneline | grep One", "git log --oneline -- a.py", "git log --all"])
+@for_each(
+    "command",
+    [
+        "git log --oneline | grep One",
+        "git log --oneline -- a.py",
+        "git log --all",
+        "git reflog -3; git log --oneline -3",
+    ],
+)
 def test_a_log_that_leaves_commits_out_tells_no_head(command: str) -> None:
     assert repository_of(*ran("a", command, "1a2b3c4 One")).commits == ()
+
+
+def test_a_head_that_a_log_told_is_none_of_the_commits_that_are_made() -> None:
+    told = ran("a", "git status -sb && git log --oneline -1", "## main\n1a2b3c4 One")
+    made = ran("b", "git commit -m Two", "[main 2b3c4d5] Two")
+    assert [c.subject for c in repository_of(*told, *made).commits] == ["Two"]
+    left = ran("b", "git switch -c cart", "Switched to a new branch 'cart'")
+    assert repository_of(*told, *left).commits == ()
+
+
+def test_a_commit_says_on_which_other_branch_it_is() -> None:
+    made = [
+        *ran("a", "git commit -m One", "[cart 1a2b3c4] One"),
+        *ran("b", "git commit -m Two", "[docs 2b3c4d5] Two"),
+    ]
+    assert "1a2b3c4 One (on cart) [v2]; 2b3c4d5 Two [v4]" in text(after(*made))
+    log = ran("c", "git log --oneline -2", "2b3c4d5 Two\n9a2b3c4 One")
+    assert "9a2b3c4 One [v2]; 2b3c4d5 Two [v4]" in text(after(*made, *log))
+
+
+def test_after_a_reset_to_something_else_no_commit_is_known() -> None:
+    made = ran("a", "git commit -m One", "[main 1a2b3c4] One")
+    assert repository_of(*made, *ran("b", "git reset -q --hard rewritten")).commits == ()
+    assert len(repository_of(*made, *ran("b", "git reset -q a.py")).commits) == 1
+
+
+@for_each(
+    "command, answer, subjects",
+    [
+        ("git commit -q -m 'Add cart\n\nFor $5.' && git push", "", ["Add cart"]),
+        ("git add . && git commit -qam 'Add cart' -m More", "", ["Add cart"]),
+        ("git commit -qm 'Add cart' | tail -1", "", []),
+        ("git commit -qm 'Add cart'; git status", "", []),
+        ("git commit -m 'Add cart'", "no changes added to commit", []),
+        ("git commit -m 'Add cart' --dry-run", "", []),
+        ("git commit -q -F message.txt", "", []),
+        ('git commit -q -m "$SUBJECT"', "", []),
+    ],
+)
+def test_a_quiet_commit_is_known_by_its_message_if_it_did_not_fail(
+    command: str, answer: str, subjects: list[str]
+) -> None:
+    state = after(*ran("a", "git switch cart", "Switched to branch 'cart'"), *ran("b", command, answer))  # fmt: skip
+    assert [(c.subject, c.hash, c.branch) for c in state.repository.commits] == [
+        (subject, "", "cart") for subject in subjects
+    ]
+
+
+def test_a_look_at_another_folder_changes_nothing_and_a_commit_there_says_where() -> None:
+    here = after(*ran("a", "git commit -m One", "[main 1a2b3c4] One"))
+    look = ran(
+        "b", "git -C /srv/other status -sb && git -C /srv/other log -1", "## docs\n0a2b3c4 Old"
+    )
+    assert after(*look, before=here).repository == here.repository
+    made = after(*ran("b", "git -C /srv/other commit -m Two", "[docs 2b3c4d5] Two"), before=here)
+    assert "- branch docs in /srv/other\n" in text(made)
+    back = after(*ran("b", "git status", "On branch main"), before=made)
+    assert "- branch main\n- newest commits: 1a2b3c4 One [v2]; 2b3c4d5 Two (on docs)" in text(back)
+
+
+LINK = "https://github.com/o/r/pull/7"
+
+
+@for_each(
+    "command, answer, links",
+    [
+        ("gh pr view cart --json title,url", f'{{"title":"After {LINK}8","url":"{LINK}"}}', (LINK,)),
+        ("gh pr view -q .url --json url", f"{LINK}\n", (LINK,)),
+        ("gh pr view 7 --json url", f'{{"url":"{LINK}"}}', ()),
+        ('gh pr view "$pr" --json url', f'{{"url":"{LINK}"}}', ()),
+        ("gh pr list --json url", f'{{"url":"{LINK}"}}', ()),
+    ],
+)  # fmt: skip
+def test_a_request_is_told_that_was_viewed_by_its_branch(
+    command: str, answer: str, links: tuple[str, ...]
+) -> None:
+    assert repository_of(*ran("a", command, answer)).links == links
+
+
+def test_a_request_that_a_tool_of_a_server_made_is_told() -> None:
+    made = call("a", name="mcp__github__create_pull_request", title="Cart")
+    answer = f'{{"url":"https://api.github.com/repos/o/r/pulls/7","html_url":"{LINK}"}}'
+    assert repository_of(made, result("a", answer)).links == (LINK,)
 
 
 def test_words_of_a_message_are_no_arguments() -> None:
