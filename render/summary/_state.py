@@ -141,6 +141,10 @@ _CREATED: Final = re.compile(
     r"\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)", re.IGNORECASE
 )
 
+_LISTED: Final = re.compile(r"(?m)^#(\d+) \[(\w+)\] (.+)$")
+_ANSWERED: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found")
+"""What Claude Code's tools answer: a row of `TaskList`, which has no arguments; that there is none, or not this one."""
+
 
 def _meaning(status: str) -> str:
     """What a state of a step means: `DONE`, `OPEN`, `GONE`; empty if that is not known."""
@@ -153,7 +157,8 @@ def _is_over(steps: Iterable[Step]) -> bool:
 
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
-    if run.failed or run.kind in {"write", "command", "web"}:
+    answer = _ANSWERED.match(run.text)
+    if run.failed or run.kind in {"write", "command", "web"} or (answer and not answer["none"]):
         return None
     arguments, update = run.call.input, _step(run.call.input)
     old = next((step for step in before if step.id and step.id == update.id), None)
@@ -165,6 +170,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         status = update.status if _meaning(update.status) else old.status
         new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
+    elif not arguments and ((rows := _LISTED.findall(run.text)) or answer):
+        rows = sorted(rows, key=lambda row: int(row[0]))
+        steps = [Step(text=one_line(text, 160), status=how, id=name) for name, how, text in rows]
     elif created:
         new = replace(update, id=created[1], status=update.status or "pending")
         steps = [*(() if _is_over(before) else before), new]
