@@ -193,6 +193,8 @@ class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command in the background whose end has not been seen."""
 
     command: str
+    folder: str = ""
+    """Where it runs, if its call says so."""
     id: str = ""
     """By which other calls name it, also two with a blank between, the newer one last; empty: they cannot."""
     seen: int = 0

@@ -137,12 +137,9 @@ _FLAG_KEYS: Final = ("done", "completed", "checked")
 _TEXT_KEYS: Final = ("content", "step", "subject", "title", "description", "text", "task", "name")
 """The argument that says what a step is, the shortest first where a tool has two."""
 _ID_KEYS: Final = ("id", "taskId", "task_id", "todo_id")
-_CREATED: Final = re.compile(
-    r"\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)", re.IGNORECASE
-)
-
-_LISTED: Final = re.compile(r"(?m)^#(\d+) \[(\w+)\] (.+)$")
-_ANSWERED: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found")
+_CREATED: Final = re.compile(r"(?i)\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)")
+_TASK: Final = re.compile(r"(?m)^#(\d+) \[(\w+)\] (.+)$")
+_NO_TASK: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found")
 """What Claude Code's tools answer: a row of `TaskList`, which has no arguments; that there is none, or not this one."""
 
 
@@ -157,7 +154,7 @@ def _is_over(steps: Iterable[Step]) -> bool:
 
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
-    answer = _ANSWERED.match(run.text)
+    answer = _NO_TASK.match(run.text)
     if run.failed or run.kind in {"write", "command", "web"} or (answer and not answer["none"]):
         return None
     arguments, update = run.call.input, _step(run.call.input)
@@ -170,7 +167,7 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         status = update.status if _meaning(update.status) else old.status
         new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
-    elif not arguments and ((rows := _LISTED.findall(run.text)) or answer):
+    elif not arguments and ((rows := _TASK.findall(run.text)) or answer):
         rows = sorted(rows, key=lambda row: int(row[0]))
         steps = [Step(text=one_line(text, 160), status=how, id=name) for name, how, text in rows]
     elif created:
@@ -202,11 +199,8 @@ def _step(row: Mapping[str, Any]) -> Step:
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
     identity = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
     status = status or {True: "completed", False: "pending", None: ""}[flag]
-    return Step(
-        text=one_line(next(texts, ""), 160),
-        status=one_line(status, 20),
-        id=one_line(str(identity).lstrip("#"), 40),
-    )
+    text, name = one_line(next(texts, ""), 160), one_line(str(identity).lstrip("#"), 40)
+    return Step(text=text, status=one_line(status, 20), id=name)
 
 
 # The changes by file: how often, and the most telling line of the newest.
@@ -487,39 +481,37 @@ def failing_in(text: str) -> list[str]:
 # Processes.
 
 
-PROCESSES_MAX: Final = 4
-STARTED: Final = re.compile(
-    r"^(?:Command|Process|Script|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
-    re.MULTILINE | re.IGNORECASE,
+PROCESSES_MAX: Final = 8
+_STARTED: Final = re.compile(
+    r"(?im)^(?:Command|Process|Script|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)"
 )
 """How a tool says that the command runs on, and under which id: Claude Code, Codex."""
 _EXITED: Final = re.compile(
-    r"\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b"
 )
-_WAITED: Final = re.compile(r"Script completed\nWall time (?:[5-9]|\d\d)")
+_VAIN: Final = re.compile(r"Script completed\nWall time (?:[5-9]|\d\d)")
 """How the answer of a program of Codex begins that asked for a session and did not see it end: this takes at least five
 seconds, unless the session ends. A program that prints only the output says nothing else of it."""
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
-    """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
-    that sees it exit is a run of the command that started it."""
-    left, started = list(before), STARTED.search(run.head)
+    """The processes after one more call, and what the call counts as: one that asks for a process is a run of its command,
+    which has no result before it exits."""
+    left, started = list(before), _STARTED.search(run.head)
     if process := next((p for p in before if not run.names.isdisjoint(p.id.split())), None):
-        ids = process.id.split()
+        ids, poll = process.id.split(), run.of(CommandLine(process.command, process.folder))
         # A program of Codex that asks for a session may go on, too, under an id of its own.
         if started:
             ids = [*(name for name in ids if name in run.names and name != started[1]), started[1]]
             left[left.index(process)] = replace(process, id=" ".join(ids))
-        is_waiting = ("session_id" in run.call.input or ids[1:]) and _WAITED.match(run.head)
+        is_waiting = ("session_id" in run.call.input or ids[1:]) and _VAIN.match(run.head)
         if started or is_waiting or not _EXITED.search(run.head):
-            return left, attrs.evolve(run, kind="command", commands=())
+            return left, attrs.evolve(poll, commands=())
         left.remove(process)
-        return left, run.of(CommandLine(process.command))
+        return left, poll
     if started and run.command and run.commands:
-        command = run.command.text[:STORED_CHARACTERS]
-        left.append(Process(command=command, id=started[1], seen=run.version))
+        text, folder = run.command.text[:STORED_CHARACTERS], run.command.folder
+        left.append(Process(command=text, folder=folder, id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
     for command in run.commands:
         program, *others = command.words
@@ -542,13 +534,10 @@ def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
 
 
 COMMITS_MAX: Final = 8
-COMMITTED: Final = re.compile(
-    r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
-)
+COMMITTED: Final = re.compile(r"(?m)^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$")
 _ON: Final = re.compile(
-    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
-    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
-    re.MULTILINE,
+    r"(?m)^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$"
 )
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
 _LINK: Final = re.compile(
@@ -558,7 +547,7 @@ _LINK: Final = re.compile(
 with one, or a field `url` has it."""
 _PULLED: Final = re.compile(
     r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
-    r"|(?i:\w*create_?(?:pull|merge)_?request)"
+    r"|(?i:[\w.-]*create[_-]?(?:pull|merge)[_-]?request)"
 )
 """Commands, and tools of servers for GitHub and GitLab; a request that is viewed by its number may be another's."""
 _QUIET: Final = re.compile(
@@ -584,20 +573,20 @@ def git_after(old: Repository, run: Run) -> Repository:
     base = run.command.folder if run.command else ""
     folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
     is_here = folder in {"", base, old.folder} or not (old.branch or old.commits)
-    made = _made(run, branch if is_here else "")
-    if not commands or not (made or is_here):  # a look at another folder
+    new = _new_commits(run, branch if is_here else "")
+    if not commands or not (new or is_here):  # a look at another folder
         return old
-    commits = [c for c in old.commits if c.branch or not (made or branch != old.branch)]
+    commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
     for command in commands if is_good else ():
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    if is_good and not made and ("rebase" in verbs or "--amend" in options):
+    if is_good and not new and ("rebase" in verbs or "--amend" in options):
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
-    for new in made:
+    for commit in new:
         earlier = commits[: -1 if "--amend" in options else None]
-        commits = [*(commit for commit in earlier if commit.subject != new.subject), new]
-    branch = made[-1].branch if made and not name else branch
+        commits = [*(each for each in earlier if each.subject != commit.subject), commit]
+    branch = new[-1].branch if new and not name else branch
     script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
     if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
@@ -607,7 +596,7 @@ def git_after(old: Repository, run: Run) -> Repository:
     return old
 
 
-def _made(run: Run, branch: str) -> list[Commit]:
+def _new_commits(run: Run, branch: str) -> list[Commit]:
     """The commits that git tells; else that of a quiet `git commit`, without a hash, if the status of the call is its own."""
     matches = COMMITTED.findall(run.text[:40_000])
     is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
@@ -652,7 +641,7 @@ def _after_reset(commits: list[Commit], words: Sequence[str]) -> list[Commit]:
 def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> list[Commit]:
     """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
     HEAD. What it does not list is gone, unless it ends there and the missing commits are older, or of another branch."""
-    subjects, known = [c.subject for c in logged], {c.subject: c for c in commits}
+    subjects, before = [c.subject for c in logged], {c.subject: c for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
         return [*commits, *logged[:1]]
@@ -661,7 +650,7 @@ def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> lis
     others = [c for c in commits if c.branch not in {"", branch} and c.subject not in subjects]
     older += [c for c in others if c not in older]
     branch = commits[first].branch and branch
-    newer = ((known.get(c.subject, c), c.hash) for c in logged[:last][::-1])
+    newer = ((before.get(c.subject, c), c.hash) for c in logged[:last][::-1])
     return [*older, *(replace(c, hash=number, branch=branch) for c, number in newer)]
 
 

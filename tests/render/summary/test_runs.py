@@ -195,22 +195,22 @@ def test_a_command_that_a_program_started_is_a_process(printed: str, session: in
 def test_a_process_goes_on_under_the_id_that_a_later_answer_names() -> None:
     """Codex: a program that takes long is a cell, which `wait` asks for; its command is a session."""
 
-    def asked(call_id: str, name: str, seconds: int, printed: str, **names: str) -> list[Block]:
+    def poll(call_id: str, name: str, seconds: int, printed: str, **names: str) -> list[Block]:
         answer = f"Script completed\nWall time {seconds}.0 seconds\nOutput:\n\n{printed}"
         return [call(call_id, name=name, **names), result(call_id, answer)]
 
     source = 'text((await tools.exec_command({cmd:"gh run watch 5 2>&1 | tail -3"})).output)'
     state = after(*program("a", source, "", how="running with cell ID 3"))
-    goes_on = [
-        asked("b", "wait", 9, '{"session_id":44765,"output":""}', cell_id="3"),
-        asked("c", "write_stdin", 5, "waits", session_id="44765"),
+    polls = [
+        poll("b", "wait", 9, '{"session_id":44765,"output":""}', cell_id="3"),
+        poll("c", "write_stdin", 5, "waits", session_id="44765"),
         program("d", "text((await tools.write_stdin({session_id:44765})).output)", "", how="running with cell ID 4"),
-        asked("e", "wait", 17, "waits", cell_id="4"),
+        poll("e", "wait", 17, "waits", cell_id="4"),
     ]  # fmt: skip
-    for blocks in goes_on:
+    for blocks in polls:
         state = after(*blocks, before=state)
         assert [each.command for each in state.processes] == ["gh run watch 5 2>&1 | tail -3"]
-    ended = asked("f", "write_stdin", 0, "^C", session_id="44765", chars="\3")
+    ended = poll("f", "write_stdin", 0, "^C", session_id="44765", chars="\3")
     assert after(*ended, before=state).processes == ()
 
 

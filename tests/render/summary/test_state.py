@@ -159,14 +159,14 @@ def test_tasks_are_followed_one_by_one_across_folds() -> None:
 def test_a_list_that_a_tool_prints_replaces_the_earlier_one() -> None:
     """Claude Code's `TaskList`, which shows what other agents did, too."""
 
-    def listed(answer: str) -> list[Block]:
+    def list_of(answer: str) -> list[Block]:
         return [call("l", name="TaskList"), result("l", answer)]
 
     tasks = after(*created(1, "Read"), *updated(1, "in_progress"))
-    later = after(*listed("#2 [pending] Write [blocked by #1]\n#1 [completed] Read"), before=tasks)
+    later = after(*list_of("#2 [pending] Write [blocked by #1]\n#1 [completed] Read"), before=tasks)
     assert text(later).splitlines()[1:] == ["- done: 1 Read", "- 2 [pending] Write [blocked by #1]"]
-    assert after(*listed("No tasks found"), before=later).steps == ()
-    assert after(*listed("Nothing to see"), before=later).steps == later.steps
+    assert after(*list_of("No tasks found"), before=later).steps == ()
+    assert after(*list_of("Nothing to see"), before=later).steps == later.steps
 
 
 def test_an_update_of_a_task_that_there_is_not_changes_nothing() -> None:
