@@ -167,9 +167,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         status = update.status if _meaning(update.status) else old.status
         new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
-    elif not arguments and ((rows := _TASK.findall(run.text)) or answer):
-        rows = sorted(rows, key=lambda row: int(row[0]))
-        steps = [Step(text=one_line(text, 160), status=how, id=name) for name, how, text in rows]
+    elif not arguments and ((tasks := _TASK.findall(run.text)) or answer):
+        tasks = sorted(tasks, key=lambda task: int(task[0]))
+        steps = [Step(text=one_line(text, 160), status=how, id=name) for name, how, text in tasks]
     elif created:
         new = replace(update, id=created[1], status=update.status or "pending")
         steps = [*(() if _is_over(before) else before), new]
@@ -489,9 +489,9 @@ _STARTED: Final = re.compile(
 _EXITED: Final = re.compile(
     r"(?i)\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b"
 )
-_VAIN: Final = re.compile(r"Script completed\nWall time (?:[5-9]|\d\d)")
-"""How the answer of a program of Codex begins that asked for a session and did not see it end: this takes at least five
-seconds, unless the session ends. A program that prints only the output says nothing else of it."""
+_CELL: Final = re.compile(r"Script completed\nWall time (?:(?P<long>[5-9]|\d\d)|\d)")
+"""How the answer of a program of Codex begins. If it prints only the output, nothing says whether the session goes on that it
+asked for: then it has waited for five seconds or more. What `wait` tells is the end of the program alone."""
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
@@ -504,8 +504,9 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
         if started:
             ids = [*(name for name in ids if name in run.names and name != started[1]), started[1]]
             left[left.index(process)] = replace(process, id=" ".join(ids))
-        is_waiting = ("session_id" in run.call.input or ids[1:]) and _VAIN.match(run.head)
-        if started or is_waiting or not _EXITED.search(run.head):
+        is_session, cell = "session_id" in run.call.input, _CELL.match(run.head)
+        is_open = cell and (cell["long"] if is_session else ids[1:])
+        if started or is_open or not _EXITED.search(run.head):
             return left, attrs.evolve(poll, commands=())
         left.remove(process)
         return left, poll
