@@ -132,7 +132,6 @@ _STATES: Final[Mapping[str, str]] = {
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
-_STATUS_KEYS: Final = ("status", "state")
 _FLAG_KEYS: Final = ("done", "completed", "checked")
 _TEXT_KEYS: Final = ("content", "step", "subject", "title", "description", "text", "task", "name")
 """The argument that says what a step is, the shortest first where a tool has two."""
@@ -195,7 +194,7 @@ def _rows(value: Any) -> list[Step]:
 def _step(row: Mapping[str, Any]) -> Step:
     """What an object says of a step."""
     texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
-    status = next((v for key in _STATUS_KEYS if isinstance(v := row.get(key), str)), "")
+    status = next((v for key in ("status", "state") if isinstance(v := row.get(key), str)), "")
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
     identity = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
     status = status or {True: "completed", False: "pending", None: ""}[flag]
@@ -578,6 +577,8 @@ def git_after(old: Repository, run: Run) -> Repository:
     if not commands or not (new or is_here):  # a look at another folder
         return old
     commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
+    if not is_here:  # where a branch of the same name is another
+        commits = [commit for commit in commits if commit.branch != new[-1].branch]
     for command in commands if is_good else ():
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
@@ -591,6 +592,7 @@ def git_after(old: Repository, run: Run) -> Repository:
     script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
     if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
+    folder = folder if name or new else old.folder
     old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
     if is_good and "push" in verbs and (pushed := _PUSHED.findall(text)):
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)

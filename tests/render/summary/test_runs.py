@@ -385,6 +385,9 @@ def test_a_look_at_another_folder_changes_nothing_and_a_commit_there_says_where(
     assert after(*look, before=here).repository == here.repository
     made = after(*ran("b", "git -C /srv/other commit -m Two", "[docs 2b3c4d5] Two"), before=here)
     assert "- branch docs in /srv/other\n" in text(made)
+    assert after(*ran("b", "gh pr list"), before=made).repository == made.repository
+    same = after(*ran("b", "git -C /srv/other commit -m Two", "[main 2b3c4d5] Two"), before=here)
+    assert [commit.subject for commit in same.repository.commits] == ["Two"]
     back = after(*ran("b", "git status", "On branch main"), before=made)
     assert "- branch main\n- newest commits: 1a2b3c4 One [v2]; 2b3c4d5 Two (on docs)" in text(back)
 
