@@ -193,16 +193,21 @@ class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A command in the background whose end has not been seen."""
 
     command: str
+    folder: str = ""
+    """Where it runs, if its call says so."""
     id: str = ""
-    """By which other calls name it; empty: they cannot."""
+    """By which other calls name it, also two with a blank between, the newer one last; empty: they cannot."""
     seen: int = 0
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A commit that the agent made."""
+    """A commit that the agent made, or HEAD as a log tells it."""
 
     subject: str
     hash: str = ""
+    """Empty: not known, or another since."""
+    branch: str = ""
+    """Where the agent made it."""
     seen: int = 0
 
 
@@ -210,6 +215,8 @@ class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What git told."""
 
     branch: str = ""
+    folder: str = ""
+    """Where the branch is, if git was told to work in another folder than the call's (`git -C`)."""
     commits: tuple[Commit, ...] = ()
     pushed: str = ""
     pushed_at: int = 0

@@ -48,12 +48,11 @@ from render.summary._prose import one_line
 from render.summary._shell import (
     ALL,
     CommandLine,
-    command_of,
     commands_in,
     shown_command,
     without_middle,
 )
-from render.summary._state import COMMITTED, STARTED, is_look, is_plan
+from render.summary._state import COMMITTED, is_look, is_plan, processes_after
 from render.view._view import Entry
 
 TARGET_MAX: Final = 300
@@ -105,22 +104,16 @@ def advance(
     previous: Sequence[Action],
     entries: Sequence[Entry],
     runs: Mapping[str, Run],
-    running: Iterable[Process] = (),
+    running: Sequence[Process] = (),
 ) -> tuple[Action, ...]:
     """The actions after those of newly folded entries; `runs` has their calls, of which those without a result count as
     open. A change of the plan is none: the page has it. A call that asks for one of the `running` processes is a run of
     its command."""
-    commands = {each.id: CommandLine(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
         if not isinstance(entry.block, ToolCall) or entry.original is not None:
             continue
-        run = runs[entry.pair]
-        if earlier := next((commands[name] for name in commands if name in run.names), None):
-            run = run.of(earlier)
-        started = STARTED.search(run.head)
-        if started and (command := run.command or command_of(run.call.input, run.target)):
-            commands[started[1]] = command
+        running, run = processes_after(running, runs[entry.pair])
         if not is_plan(run):
             actions.append(_action_of(run, entry.version))
     return tuple(_each_once(actions))

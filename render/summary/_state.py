@@ -49,7 +49,7 @@ from render.summary._calls import (
     without_folder,
 )
 from render.summary._prose import is_assent, one_line, searched, table
-from render.summary._shell import Command, CommandLine, commands_in, name_of
+from render.summary._shell import Command, CommandLine, commands_in, name_of, shown_command
 from render.view._view import Entry
 
 
@@ -106,9 +106,8 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     is_left = state.steps_seen < state.goal_seen < max((c.seen for c in state.changes), default=0)
-    if is_left or _is_over(
-        state.steps
-    ):  # the work on the last request did not touch the plan, or ended it
+    # The work on the last request did not touch the plan, or ended it.
+    if is_left or _is_over(state.steps):
         state = replace(state, steps=())
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
     # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
@@ -133,14 +132,14 @@ _STATES: Final[Mapping[str, str]] = {
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
-_STATUS_KEYS: Final = ("status", "state")
 _FLAG_KEYS: Final = ("done", "completed", "checked")
 _TEXT_KEYS: Final = ("content", "step", "subject", "title", "description", "text", "task", "name")
 """The argument that says what a step is, the shortest first where a tool has two."""
 _ID_KEYS: Final = ("id", "taskId", "task_id", "todo_id")
-_CREATED: Final = re.compile(
-    r"\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)", re.IGNORECASE
-)
+_CREATED: Final = re.compile(r"(?i)\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)")
+_TASK: Final = re.compile(r"(?m)^#(\d+) \[(\w+)\] (.+)$")
+_NO_TASK: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found")
+"""What Claude Code's tools answer: a row of `TaskList`, which has no arguments; that there is none, or not this one."""
 
 
 def _meaning(status: str) -> str:
@@ -154,7 +153,8 @@ def _is_over(steps: Iterable[Step]) -> bool:
 
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
-    if run.failed or run.kind in {"write", "command", "web"}:
+    answer = _NO_TASK.match(run.text)
+    if run.failed or run.kind in {"write", "command", "web"} or (answer and not answer["none"]):
         return None
     arguments, update = run.call.input, _step(run.call.input)
     old = next((step for step in before if step.id and step.id == update.id), None)
@@ -166,6 +166,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         status = update.status if _meaning(update.status) else old.status
         new = replace(old, text=update.text or old.text, status=status)
         steps = [new if step is old else step for step in before]
+    elif not arguments and ((tasks := _TASK.findall(run.text)) or answer):
+        tasks = sorted(tasks, key=lambda task: int(task[0]))
+        steps = [Step(text=one_line(text, 160), status=how, id=name) for name, how, text in tasks]
     elif created:
         new = replace(update, id=created[1], status=update.status or "pending")
         steps = [*(() if _is_over(before) else before), new]
@@ -191,15 +194,12 @@ def _rows(value: Any) -> list[Step]:
 def _step(row: Mapping[str, Any]) -> Step:
     """What an object says of a step."""
     texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
-    status = next((v for key in _STATUS_KEYS if isinstance(v := row.get(key), str)), "")
+    status = next((v for key in ("status", "state") if isinstance(v := row.get(key), str)), "")
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
     identity = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
     status = status or {True: "completed", False: "pending", None: ""}[flag]
-    return Step(
-        text=one_line(next(texts, ""), 160),
-        status=one_line(status, 20),
-        id=one_line(str(identity).lstrip("#"), 40),
-    )
+    text, name = one_line(next(texts, ""), 160), one_line(str(identity).lstrip("#"), 40)
+    return Step(text=text, status=one_line(status, 20), id=name)
 
 
 # The changes by file: how often, and the most telling line of the newest.
@@ -391,7 +391,8 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
-    command = _one_command(checking or telling)
+    texts = dict.fromkeys(c.text for c in checking or telling)
+    command = one_line(" && ".join(texts), STORED_CHARACTERS)
     left, newer = list[CheckRecord](), list(commands_in(command))
     for old in reversed(before):
         age_max = CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS
@@ -509,105 +510,148 @@ def failing_in(text: str) -> list[str]:
 # Processes.
 
 
-PROCESSES_MAX: Final = 4
-STARTED: Final = re.compile(
-    r"^(?:Command|Process|Script|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
-    re.MULTILINE | re.IGNORECASE,
+PROCESSES_MAX: Final = 8
+_STARTED: Final = re.compile(
+    r"(?im)^(?:Command|Process|Script|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)"
 )
 """How a tool says that the command runs on, and under which id: Claude Code, Codex."""
 _EXITED: Final = re.compile(
-    r"\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b"
 )
+_CELL: Final = re.compile(r"Script completed\nWall time (?:(?P<long>[5-9]|\d\d)|\d)")
+"""How the answer of a program of Codex begins. If it prints only the output, nothing says whether the session goes on that it
+asked for: then it has waited for five seconds or more. What `wait` tells is the end of the program alone."""
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
-    """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
-    that sees it exit is a run of the command that started it."""
-    left, names, started = list(before), run.names, STARTED.search(run.head)
-    if process := next((each for each in before if each.id and each.id in names), None):
-        if started or not _EXITED.search(run.head):
-            return left, attrs.evolve(run, kind="command", commands=())
+    """The processes after one more call, and what the call counts as: one that asks for a process is a run of its command,
+    which has no result before it exits."""
+    left, started = list(before), _STARTED.search(run.head)
+    if process := next((p for p in before if not run.names.isdisjoint(p.id.split())), None):
+        ids, poll = process.id.split(), run.of(CommandLine(process.command, process.folder))
+        # A program of Codex that asks for a session may go on, too, under an id of its own.
+        if started:
+            ids = [*(name for name in ids if name in run.names and name != started[1]), started[1]]
+            left[left.index(process)] = replace(process, id=" ".join(ids))
+        is_session, cell = "session_id" in run.call.input, _CELL.match(run.head)
+        is_open = cell and (cell["long"] if is_session else ids[1:])
+        if started or is_open or not _EXITED.search(run.head):
+            return left, attrs.evolve(poll, commands=())
         left.remove(process)
-        return left, run.of(CommandLine(process.command))
-    if started and run.commands:
-        left.append(Process(command=_one_command(run.commands), id=started[1], seen=run.version))
+        return left, poll
+    if started and run.command and run.commands:
+        text, folder = run.command.text[:STORED_CHARACTERS], run.command.folder
+        left.append(Process(command=text, folder=folder, id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
     for command in run.commands:
+        program, *others = command.words
         if command.end == "&":
-            left.append(Process(command=_one_command([command]), seen=run.version))
-        elif command.words[0] in {"kill", "pkill", "killall", "wait"}:
-            left = [each for each in left if each.id]
+            left.append(Process(command=command.text[:STORED_CHARACTERS], seen=run.version))
+        elif program in {"kill", "pkill", "killall", "wait"}:
+            name = " ".join(word for word in others if word[:1] != "-")
+            is_named = bool(name) and program in {"pkill", "killall"}
+            left = [p for p in left if p.id and not (is_named and name in p.command)]
     return left[-PROCESSES_MAX:], run
 
 
 def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
     """The processes after a notice of the client: it names one, and says that it ended."""
-    head = text[:2000] if _EXITED.search(text[:2000]) else ""
-    return tuple(each for each in processes if not each.id or each.id not in head)
+    words = set(re.findall(r"[\w-]+", text[:2000])) if _EXITED.search(text[:2000]) else set[str]()
+    return tuple(p for p in processes if words.isdisjoint(p.id.split()))
 
 
 # Branch and commits.
 
 
 COMMITS_MAX: Final = 8
-COMMITTED: Final = re.compile(
-    r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
-)
+COMMITTED: Final = re.compile(r"(?m)^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$")
 _ON: Final = re.compile(
-    r"^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
-    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
-    re.MULTILINE,
+    r"(?m)^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$"
 )
 _PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
-_LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
-"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea."""
-_PULLED: Final = re.compile(r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge)\b")
+_LINK: Final = re.compile(
+    r"(?m)(?:^[ \t]*|url\W{1,5})(https?://(?!api\.)[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+)"
+)
+"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea, where a line begins
+with one, or a field `url` has it."""
+_PULLED: Final = re.compile(
+    r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
+    r"|(?i:[\w.-]*create[_-]?(?:pull|merge)[_-]?request)"
+)
+"""Commands, and tools of servers for GitHub and GitLab; a request that is viewed by its number may be another's."""
+_QUIET: Final = re.compile(
+    r"(?s)git\0commit(?!.*\0(?:--dry-run|--fixup|-F|--file))\0(?:(?!-\w*m\0)[^\0]*\0)*+[^\0]*\0([^@$`\\\0\n]+)(?:[\0\n]|\Z)"
+)
+"""The words of a `git commit`, with the first line of its message if that is in them."""
 
 
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    if not commands:
-        return old
     verbs = {word for c in commands for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
     options = {word for c in commands for word in c.words[2:]}
-    text = run.text[:40_000]
-    records = COMMITTED.findall(text)
-    for command in () if run.failed else commands:
-        if command.words[1:2] == ("reset",):
-            old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
-    if not run.failed and not records and ("rebase" in verbs or "--amend" in options):
-        # Their ids are others now, which a log may tell.
-        old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
-    for branch, number, subject in records:
-        earlier = old.commits[: -1 if "--amend" in options else None]
-        commits = [commit for commit in earlier if commit.subject != one_line(subject, 100)]
-        new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
-        old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
-    if run.failed:
-        return old
-    if _lists_newest(run.commands):
-        matches, seen = _LOGGED.findall(text), run.version
-        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in matches]
-        old = replace(old, commits=_in_log(old.commits, logged))
-    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else ()
-    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
-        names = text.split()
-    if names:
-        old = replace(old, branch=one_line(names[-1], 80))
-    if "push" in verbs and (pushed := _PUSHED.findall(text)):
-        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if any(_PULLED.match(" ".join(command.words)) for command in commands):
+    text, is_good = run.text[:40_000], not run.failed
+    if is_good and any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-3:])
+    names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
+    if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+        names = text.split()
+    name = one_line(names[-1], 80) if names and is_good else ""
+    branch = name or old.branch
+    base = run.command.folder if run.command else ""
+    folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
+    is_here = folder in {"", base, old.folder} or not (old.branch or old.commits)
+    new = _new_commits(run, branch if is_here else "")
+    if not commands or not (new or is_here):  # a look at another folder
+        return old
+    commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
+    if not is_here:  # where a branch of the same name is another
+        commits = [commit for commit in commits if commit.branch != new[-1].branch]
+    for command in commands if is_good else ():
+        if command.words[1:2] == ("reset",):
+            commits = _after_reset(commits, command.words[2:])
+    if is_good and not new and ("rebase" in verbs or "--amend" in options):
+        # Their ids are others now, which a log may tell.
+        commits = [replace(commit, hash="") for commit in commits]
+    for commit in new:
+        earlier = commits[: -1 if "--amend" in options else None]
+        commits = [*(each for each in earlier if each.subject != commit.subject), commit]
+    branch = new[-1].branch if new and not name else branch
+    script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
+    if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
+        commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
+    folder = folder if name or new else old.folder
+    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
+    if is_good and "push" in verbs and (pushed := _PUSHED.findall(text)):
+        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
     return old
 
 
+def _new_commits(run: Run, branch: str) -> list[Commit]:
+    """The commits that git tells; else that of a quiet `git commit`, without a hash, if the status of the call is its own."""
+    matches = COMMITTED.findall(run.text[:40_000])
+    is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
+    is_known = not (matches or run.failed or is_doubtful or run.whole.startswith(PROGRAM))
+    for n, command in enumerate(run.commands if is_known else ()):
+        quiet = _QUIET.match("\0".join(command.words))
+        if quiet and {c.end for c in run.commands[n:-1]} <= {"&&", "|"} and command.end != "|":
+            matches.append((branch, "", quiet[1]))
+    return [_commit(number, subject, run, where) for where, number, subject in matches]
+
+
+def _commit(number: str, subject: str, run: Run, branch: str = "") -> Commit:
+    subject = one_line(subject, 100)
+    return Commit(subject=subject, hash=number[:10], branch=branch, seen=run.version)
+
+
 _LOG: Final = re.compile(
-    r"--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?"
+    r"(?m)^git log(?: (?:--oneline|--(?:no-)?decorate|--(?:format|pretty)=(?:oneline|(?:t?format:)?%[hH] %s)|-n?\d*|\d+|HEAD"
+    r"|\S+\.\.(?:HEAD)?))* (?:\|\n(?:head|cat) |(?:&&|\|\||[;&])?$)"
 )
-"""The words of a `git log` that lists the newest commits without a gap."""
+"""A `git log` that lists the newest commits without a gap, and that no other command filters."""
+_LISTS: Final = re.compile(r"(?m)^git (?:log|reflog|show|rev-list|blame) ")
 _LOGGED: Final = re.compile(
     r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
 )
@@ -615,45 +659,37 @@ _LOGGED: Final = re.compile(
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
 
 
-def _lists_newest(commands: Sequence[Command]) -> bool:
-    """Whether one of these commands lists the newest commits, and no other filters its output or lists some, too."""
-    logs = [n for n, command in enumerate(commands) if command.words[:2] == ("git", "log")]
-    if len(logs) != 1 or not all(map(_LOG.fullmatch, commands[logs[0]].words[2:])):
-        return False
-    following = commands[logs[0] + 1 :] if commands[logs[0]].end == "|" else ()
-    return not following or following[0].words[0] in {"head", "cat"}
-
-
-def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
-    """The commits that `git reset` leaves: those before the one it goes back to, if that is known."""
+def _after_reset(commits: list[Commit], words: Sequence[str]) -> list[Commit]:
+    """The commits that `git reset` leaves: those before the one it goes back to; none if that is not known."""
     target = next((word for word in words if word[:1] not in {"", "-"}), "HEAD")
     places = [n for n, c in enumerate(commits, 1) if c.hash and c.hash[:7] == target[:7]]
     if back := _BACK.fullmatch(target):
         steps = len(back[2]) if back[1] is None else int(back[1] or 1)
         places = [max(len(commits) - steps, 0)]
+    if not places and any(re.match("--.", word) for word in words):
+        return []  # with `--hard` it is no file
     return commits[: places[-1]] if places else commits
 
 
-def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
+def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> list[Commit]:
     """The commits as a log lists them from the oldest known one on; if it lists none of them, with its newest, which is
-    HEAD. What it does not list is gone, unless it ends there and the missing commits are older."""
-    subjects, versions = [c.subject for c in logged], {c.subject: c.seen for c in commits}
+    HEAD. What it does not list is gone, unless it ends there and the missing commits are older, or of another branch."""
+    subjects, before = [c.subject for c in logged], {c.subject: c for c in commits}
     first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
     if first is None:
-        return (*commits, *logged[:1])[-COMMITS_MAX:]
+        return [*commits, *logged[:1]]
     last = subjects.index(commits[first].subject) + 1
-    older = commits[:first] if last == len(logged) else ()
-    newer = (replace(c, seen=versions.get(c.subject, c.seen)) for c in logged[:last][::-1])
-    return (*older, *newer)[-COMMITS_MAX:]
+    older = commits[: first if last == len(logged) else 0]
+    others = [c for c in commits if c.branch not in {"", branch} and c.subject not in subjects]
+    older += [c for c in others if c not in older]
+    branch = commits[first].branch and branch
+    newer = ((before.get(c.subject, c), c.hash) for c in logged[:last][::-1])
+    return [*older, *(replace(c, hash=number, branch=branch) for c, number in newer)]
 
 
 COMMAND_CHARACTERS: Final = 160
-
-
-def _one_command(commands: Iterable[Command]) -> str:
-    """The commands as one that can be divided again: a quotation that is cut is closed."""
-    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
-    return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")
+STORED_CHARACTERS: Final = 2000
+"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
 
 
 # The text.
@@ -665,13 +701,15 @@ def text(progress: Progress) -> str:
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     edited = max((change.seen for change in progress.changes), default=0)
     checks = (
-        f"{_at(each.seen)} {each.command} -> {each.result}"
+        f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
         + (" (before the last edits)" if each.seen < edited else "")
         for each in progress.checks
     )
     processes = (
-        f"{_at(each.seen)} {each.command}{f' (id {each.id})' if each.id else ''}"
-        for each in progress.processes
+        f"{_at(p.seen)} {shown_command(CommandLine(p.command), COMMAND_CHARACTERS)}"
+        + (f" (id {' or '.join(p.id.split())})" if p.id else "")
+        for p in progress.processes
+        if not all(map(is_look, commands_in(p.command)))
     )
     goal = f"Goal, as the user last put it ({progress.goal_turn} {_at(progress.goal_seen)}): "
     parts = [
@@ -738,9 +776,14 @@ def _change(change: FileChange) -> str:
 
 
 def _git(repository: Repository) -> Iterator[str]:
+    here = {"", repository.branch, "detached HEAD"}
     if repository.branch:
-        yield f"branch {repository.branch}"
-    if commits := [f"{c.hash} {c.subject} {_at(c.seen)}".strip() for c in repository.commits]:
+        yield f"branch {repository.branch}" + f" in {repository.folder}" * bool(repository.folder)
+    commits = [
+        f"{c.hash} {c.subject}{f' (on {c.branch})' * (c.branch not in here)} {_at(c.seen)}".strip()
+        for c in repository.commits
+    ]
+    if commits:
         yield f"newest commits: {'; '.join(commits)}"
     if repository.pushed_at:
         newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)

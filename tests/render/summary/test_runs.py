@@ -86,7 +86,7 @@ def test_no_command_is_too_strange_to_be_told() -> None:
     for command, first, second in product(COMMANDS, ["", *ODD], ["", *ODD]):
         committed = ran("a", "git commit -m a", "[main 1234567] a")
         told = after(*committed, *ran("b", f"{command} {first} {second}"))
-        assert len(told.repository.commits) <= 1
+        assert len(told.repository.commits) <= 2
         text(told)
 
 
@@ -192,6 +192,47 @@ def test_a_command_that_a_program_started_is_a_process(printed: str, session: in
     assert "cargo test -> 1 failed, 5 passed" in text(done)
 
 
+def test_a_process_goes_on_under_the_id_that_a_later_answer_names() -> None:
+    """Codex: a program that takes long is a cell, which `wait` asks for; its command is a session."""
+
+    def poll(call_id: str, name: str, seconds: int, printed: str, **names: str) -> list[Block]:
+        answer = f"Script completed\nWall time {seconds}.0 seconds\nOutput:\n\n{printed}"
+        return [call(call_id, name=name, **names), result(call_id, answer)]
+
+    source = 'text((await tools.exec_command({cmd:"gh run watch 5 2>&1 | tail -3"})).output)'
+    state = after(*program("a", source, "", how="running with cell ID 3"))
+    polls = [
+        poll("b", "wait", 9, '{"session_id":44765,"output":""}', cell_id="3"),
+        poll("c", "write_stdin", 5, "waits", session_id="44765"),
+        program("d", "text((await tools.write_stdin({session_id:44765})).output)", "", how="running with cell ID 4"),
+        poll("e", "wait", 17, "waits", cell_id="4"),
+    ]  # fmt: skip
+    for blocks in polls:
+        state = after(*blocks, before=state)
+        assert [each.command for each in state.processes] == ["gh run watch 5 2>&1 | tail -3"]
+    ended = poll("f", "write_stdin", 0, "^C", session_id="44765", chars="\3")
+    assert after(*ended, before=state).processes == ()
+
+
+@for_each(("name", "left"), [("'npm run'", 0), ("vite", 1)])
+def test_a_process_ends_when_its_name_is_killed(name: str, left: int) -> None:
+    running = after(*ran("a", "npm run dev", STARTED))
+    assert len(after(*ran("b", f"pkill -f {name} || true"), before=running).processes) == left
+
+
+def test_a_search_in_the_background_is_no_process_that_is_told() -> None:
+    assert text(after(*ran("a", "rg -n total .. | head", STARTED))) == ""
+
+
+def test_a_long_command_in_the_background_is_known_as_a_whole_when_it_ends() -> None:
+    whole = f"make lint && {' '.join(f'src/{n}.py' for n in range(40))} && make build"
+    failed = [call("f", name="bash", command=whole), result("f", "no such file", is_error=True)]
+    running = after(*failed, *ran("a", whole, STARTED))
+    assert len(text(running).splitlines()[-1]) < 200
+    ended = [call("b", name="TaskOutput", task_id="b1"), result("b", "<status>completed</status>")]
+    assert [check.result[:2] for check in after(*ended, before=running).checks] == ["ok"]
+
+
 @for_each("ending", ["kill %1", "pkill -f server.py", "kill 4711"])
 def test_what_the_shell_left_running_ends_when_it_is_killed(ending: str) -> None:
     running = after(*ran("a", "python server.py > log 2>&1 &"))
@@ -271,8 +312,9 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
     "command, answer",
     [
         ("git log --oneline -1", "1a2b3c4 (HEAD -> main) One"),
-        ("git -C /srv log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git log --oneline | head -3", "1a2b3c4 One\n0a2b3c4 Zero"),
         ("git status --short && git log -2 --format='%h %s'", " M a.py\n1a2b3c4 One\n0a2b3c4 Zero"),
+        ("git fetch; git log -1 --oneline && git rev-parse HEAD", "1a2b3c4 One\n1a2b3c4"),
         ("git log -n 1", "commit 1a2b3c4d5e6f7a8b9c0d\nAuthor: Ann <a@x>\nDate:   Mon\n\n    One\n\n    commit 0a2b3c4 of it"),
     ],
 )  # fmt: skip
@@ -285,9 +327,103 @@ def test_a_log_tells_head(command: str, answer: str) -> None:
     assert [c.subject for c in both] == ["Other", "One"]
 
 
-@for_each("command", ["git log --oneline | grep One", "git log --oneline -- a.py", "git log --all"])
+@for_each(
+    "command",
+    [
+        "git log --oneline | grep One",
+        "git log --oneline -- a.py",
+        "git log --all",
+        "git reflog -3; git log --oneline -3",
+    ],
+)
 def test_a_log_that_leaves_commits_out_tells_no_head(command: str) -> None:
     assert repository_of(*ran("a", command, "1a2b3c4 One")).commits == ()
+
+
+def test_a_head_that_a_log_told_is_none_of_the_commits_that_are_made() -> None:
+    told = ran("a", "git status -sb && git log --oneline -1", "## main\n1a2b3c4 One")
+    made = ran("b", "git commit -m Two", "[main 2b3c4d5] Two")
+    assert [c.subject for c in repository_of(*told, *made).commits] == ["Two"]
+    left = ran("b", "git switch -c cart", "Switched to a new branch 'cart'")
+    assert repository_of(*told, *left).commits == ()
+
+
+def test_a_commit_says_on_which_other_branch_it_is() -> None:
+    made = [
+        *ran("a", "git commit -m One", "[cart 1a2b3c4] One"),
+        *ran("b", "git commit -m Two", "[docs 2b3c4d5] Two"),
+    ]
+    assert "1a2b3c4 One (on cart) [v2]; 2b3c4d5 Two [v4]" in text(after(*made))
+    log = ran("c", "git log --oneline -2", "2b3c4d5 Two\n9a2b3c4 One")
+    assert "9a2b3c4 One [v2]; 2b3c4d5 Two [v4]" in text(after(*made, *log))
+
+
+def test_after_a_reset_to_something_else_no_commit_is_known() -> None:
+    made = ran("a", "git commit -m One", "[main 1a2b3c4] One")
+    assert repository_of(*made, *ran("b", "git reset -q --hard rewritten")).commits == ()
+    assert len(repository_of(*made, *ran("b", "git reset -q a.py")).commits) == 1
+
+
+@for_each(
+    "command, answer, subjects",
+    [
+        ("git commit -q -m 'Add cart\n\nFor $5.' && git push", "", ["Add cart"]),
+        ("git add . && git commit -qam 'Add cart' -m More", "", ["Add cart"]),
+        ("git commit -qm 'Add cart' | tail -1", "", []),
+        ("git commit -qm 'Add cart'; git status", "", []),
+        ("git commit -m 'Add cart'", "no changes added to commit", []),
+        ("git commit -m 'Add cart' --dry-run", "", []),
+        ("git commit -q -F message.txt", "", []),
+        ('git commit -q -m "$SUBJECT"', "", []),
+    ],
+)
+def test_a_quiet_commit_is_known_by_its_message_if_it_did_not_fail(
+    command: str, answer: str, subjects: list[str]
+) -> None:
+    state = after(*ran("a", "git switch cart", "Switched to branch 'cart'"), *ran("b", command, answer))  # fmt: skip
+    assert [(c.subject, c.hash, c.branch) for c in state.repository.commits] == [
+        (subject, "", "cart") for subject in subjects
+    ]
+
+
+def test_a_look_at_another_folder_changes_nothing_and_a_commit_there_says_where() -> None:
+    here = after(*ran("a", "git commit -m One", "[main 1a2b3c4] One"))
+    look = ran(
+        "b", "git -C /srv/other status -sb && git -C /srv/other log -1", "## docs\n0a2b3c4 Old"
+    )
+    assert after(*look, before=here).repository == here.repository
+    made = after(*ran("b", "git -C /srv/other commit -m Two", "[docs 2b3c4d5] Two"), before=here)
+    assert "- branch docs in /srv/other\n" in text(made)
+    assert after(*ran("b", "gh pr list"), before=made).repository == made.repository
+    same = after(*ran("b", "git -C /srv/other commit -m Two", "[main 2b3c4d5] Two"), before=here)
+    assert [commit.subject for commit in same.repository.commits] == ["Two"]
+    back = after(*ran("b", "git status", "On branch main"), before=made)
+    assert "- branch main\n- newest commits: 1a2b3c4 One [v2]; 2b3c4d5 Two (on docs)" in text(back)
+
+
+LINK = "https://github.com/o/r/pull/7"
+
+
+@for_each(
+    "command, answer, links",
+    [
+        ("gh pr view cart --json title,url", f'{{"title":"After {LINK}8","url":"{LINK}"}}', (LINK,)),
+        ("gh pr view -q .url --json url", f"{LINK}\n", (LINK,)),
+        ("gh pr view 7 --json url", f'{{"url":"{LINK}"}}', ()),
+        ('gh pr view "$pr" --json url', f'{{"url":"{LINK}"}}', ()),
+        ("gh pr list --json url", f'{{"url":"{LINK}"}}', ()),
+    ],
+)  # fmt: skip
+def test_a_request_is_told_that_was_viewed_by_its_branch(
+    command: str, answer: str, links: tuple[str, ...]
+) -> None:
+    assert repository_of(*ran("a", command, answer)).links == links
+
+
+def test_a_request_that_a_tool_of_a_server_made_is_told() -> None:
+    made = call("a", name="mcp__github__create_pull_request", title="Cart")
+    answer = f'{{"url":"https://api.github.com/repos/o/r/pulls/7","html_url":"{LINK}"}}'
+    assert repository_of(made, result("a", answer)).links == (LINK,)
 
 
 def test_words_of_a_message_are_no_arguments() -> None:

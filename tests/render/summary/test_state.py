@@ -156,6 +156,25 @@ def test_tasks_are_followed_one_by_one_across_folds() -> None:
     assert text(later).splitlines()[1:] == ["- done: 1 Read", "- 2 [in_progress] Write"]
 
 
+def test_a_list_that_a_tool_prints_replaces_the_earlier_one() -> None:
+    """Claude Code's `TaskList`, which shows what other agents did, too."""
+
+    def list_of(answer: str) -> list[Block]:
+        return [call("l", name="TaskList"), result("l", answer)]
+
+    tasks = after(*created(1, "Read"), *updated(1, "in_progress"))
+    later = after(*list_of("#2 [pending] Write [blocked by #1]\n#1 [completed] Read"), before=tasks)
+    assert text(later).splitlines()[1:] == ["- done: 1 Read", "- 2 [pending] Write [blocked by #1]"]
+    assert after(*list_of("No tasks found"), before=later).steps == ()
+    assert after(*list_of("Nothing to see"), before=later).steps == later.steps
+
+
+def test_an_update_of_a_task_that_there_is_not_changes_nothing() -> None:
+    tasks = after(*created(1, "Read"))
+    update = [call("u", name="TaskUpdate", taskId="1", status="completed"), result("u", "Task not found")]  # fmt: skip
+    assert after(*update, before=tasks).steps == tasks.steps
+
+
 def test_tasks_that_begin_when_all_are_done_are_a_list_of_their_own() -> None:
     state = after(*created(1, "Read"), *updated(1, "completed"), *created(2, "Write"))
     assert [step.text for step in state.steps] == ["Write"]
