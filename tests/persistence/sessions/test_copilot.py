@@ -43,7 +43,7 @@ def test_calls_results_models_and_times_are_kept(write: Write, kinds: Kinds) -> 
             event(6, "assistant.message", content="Done.", messageId="m2"),
         )
     )
-    assert (session.format, session.model, session.system) == ("copilot", "gpt-x", "You are it.")
+    assert (session.format, session.model, session.system) == ("copilot", "gpt-y", "You are it.")
     assert kinds(session) == ["turn prompt", "[thinking call]", "result", "[text]"]
     assert [(call.id, call.model) for call in session.calls] == [("m1", "gpt-x"), ("m2", "gpt-y")]
     assert [call.usage for call in session.calls] == [None, None], "it has no count of the prompt"

@@ -375,6 +375,17 @@ def test_droids_messages_are_read_in_the_order_of_the_file(write: Write, kinds: 
     assert session.calls[1].at - session.calls[0].at == pytest.approx(3)
 
 
+@pytest.mark.parametrize(("models", "of_session"), [("xyy", "y"), ("yxy", "y"), ("yyx", "y"), ("xy", "y")])  # fmt: skip
+def test_a_sessions_model_is_that_of_most_calls_of_several_the_latest(
+    models: str, of_session: str, write: Write
+) -> None:
+    """A session that begins with a trial of another model is not priced by that."""
+    said = [_named(droid(n, "assistant", text("Hm.")), name) for n, name in enumerate(models, 1)]
+    session = read_session(write(droid(0, "user", text("go")), *said))
+    assert [call.model for call in session.calls] == list(models)
+    assert session.model == of_session
+
+
 def test_groks_reasoning_belongs_to_what_it_led_to(write: Write, kinds: Kinds) -> None:
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     call = {"id": "c1", "name": "read_file", "arguments": '{"target_file": "a"}'}
