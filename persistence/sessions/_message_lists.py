@@ -170,7 +170,8 @@ def _read_openai(builder: Builder) -> None:
         if string(message.get("role")) in _CHAT_ROLES:
             add_chat_message(builder, number, message)
         else:
-            others[string(message.get("type")) or "without a role"] += 1
+            kind = string(message.get("type")) or string(message.get("role"))
+            others[kind or "without a role"] += 1
     if others:
         kinds = ", ".join(f"{number} {kind}" for kind, number in others.items())
         builder.skip(0, f"what is no chat message, skipped: {kinds}")

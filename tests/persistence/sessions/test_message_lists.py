@@ -524,10 +524,11 @@ def test_lines_that_are_no_chat_messages_are_reported(write: Callable[..., Path]
             {"type": "tool_started", "name": "ls"},
             {"type": "tool_started", "name": "cat"},
             {"ended": True},
+            {"role": "assistant-subagent-a1", "content": "I look."},
             {"role": "assistant", "content": "Done."},
         )
     )
     assert session.format == "openai"
     assert [notice.text for notice in session.notices] == [
-        "what is no chat message, skipped: 2 tool_started, 1 without a role"
+        "what is no chat message, skipped: 2 tool_started, 1 without a role, 1 assistant-subagent-a1"
     ]
