@@ -211,6 +211,32 @@ def test_one_message_a_line_is_a_list_too(write: Callable[..., Path], kinds: Kin
     assert kinds(session) == ["turn prompt", "[call]", "result"]
 
 
+def test_content_may_be_one_block_and_the_models_blocks_in_a_row_are_one_response(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    """Such lists name the fields of a block as the stream of Gemini CLI does, or as Anthropic does."""
+    asked = {"type": "tool_use", "name": "find", "input": {"q": "x"}}
+    found = {"type": "tool_result", "tool_id": "c1", "output": "1"}
+    blocks = [
+        ("user", {"type": "text", "text": "go"}),
+        ("assistant", {"type": "thinking", "text": "hm"}),
+        ("assistant", {"type": "tool_use", "tool_name": "find", "tool_id": "c1", "input": {"q": "y"}}),
+        ("assistant", {**asked, "id": "c2"}),
+        *(("tool", found), ("user", {"type": "tool_result", "tool_use_id": "c2", "content": "2"})),
+        ("assistant", {"type": "text", "text": "Done."}),
+    ]  # fmt: skip
+    session = read_session(write(*({"role": role, "content": block} for role, block in blocks)))
+    assert session.format == "anthropic"
+    assert kinds(session) == ["turn prompt", "[thinking call call]", "result", "result", "[text]"]
+    calls = [b for c in session.calls for b in c.blocks if isinstance(b, ToolCall)]
+    results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
+    assert [(b.name, b.call_id, b.input) for b in calls] == [
+        *(("find", "c1", {"q": "y"}), ("find", "c2", {"q": "x"}))
+    ]
+    assert [(b.call_id, text_of(b)) for b in results] == [("c1", "1"), ("c2", "2")]
+    assert not session.notices
+
+
 # mini-swe-agent: times only on answers, and an old form without tool calls.
 
 
