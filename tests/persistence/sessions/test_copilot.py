@@ -53,6 +53,14 @@ def test_calls_results_models_and_times_are_kept(write: Write, kinds: Kinds) -> 
     assert (result.is_error, text_of(result)) == (True, "no such file")
 
 
+def test_events_inside_the_lines_of_another_program_are_the_same_session(write: Write) -> None:
+    """wasa-cli shows some as chat messages, which have no calls of tools; each line has its event."""
+    events = [START, ASK, asks(2, "c1"), done(3, "c1", success=True, result={"content": "ok"})]
+    plain = read_session(write(*events))
+    lines = [{"role": "assistant", "content": "", "raw": event} for event in events]
+    assert read_session(write(*lines)) == plain
+
+
 def test_messages_of_one_call_of_the_api_are_one_response(write: Write, kinds: Kinds) -> None:
     said = {"reasoningText": "hm", "reasoningOpaque": "c2ln"}
     session = read_session(
