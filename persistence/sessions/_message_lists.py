@@ -51,14 +51,12 @@ def _looks_anthropic(source: Source) -> bool:
 
 def _content(message: Json) -> Any:
     """The content; a list if it is one block, which may have names of `_NAMES`."""
-    content = message.get("content")
-    if not isinstance(content, dict):
-        return content
-    block = obj(content)
-    return [{**{own: block[name] for own, name in _NAMES.items() if name in block}, **block}]
+    block = obj(message.get("content"))
+    own = {name: block[other] for name, other in _NAMES.items() if other in block}
+    return [{**own, **block}] if block else message.get("content")
 
 
-def _joined(records: Iterable[Record]) -> Iterator[Record]:
+def _messages(records: Iterable[Record]) -> Iterator[Record]:
     """The messages; of the model's messages that are one block each, those in a row are one."""
     for is_block, group in groupby(records, _is_block_of_model):
         messages = [(number, {**fields, "content": _content(fields)}) for number, fields in group]
@@ -70,7 +68,7 @@ def _joined(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _is_block_of_model(record: Record) -> bool:
-    return record[1].get("role") == "assistant" and isinstance(record[1].get("content"), dict)
+    return record[1].get("role") == "assistant" and bool(obj(record[1].get("content")))
 
 
 def _read_anthropic(builder: Builder) -> None:
@@ -78,7 +76,7 @@ def _read_anthropic(builder: Builder) -> None:
     builder.model = string(document.get("model"))
     builder.system = text_of_parts(parts_of(document.get("system")))
     builder.tools = definitions(document.get("tools"))
-    for number, message in _joined(builder.source.messages):
+    for number, message in _messages(builder.source.messages):
         if message.get("role") == "system":
             _add_system(builder, message)
         else:

@@ -143,18 +143,18 @@ def _read_since_1(builder: Builder) -> None:
     """Add the events. OpenHands-Tab logs a result also as the message that the model got; it alone has the text."""
     messages = [obj(event.get("llm_message")) for _, event in builder.source.records]
     results = [message for message in messages if message.get("role") == "tool"]
-    sent = {string(message.get("tool_call_id")): message.get("content") for message in results}
+    contents = {string(message.get("tool_call_id")): message.get("content") for message in results}
     for number, event in builder.source.records:
-        _add_event(builder, number, event, sent)
-    for call_id, content in sent.items():
+        _add_event(builder, number, event, contents)
+    for call_id, content in contents.items():
         builder.result(call_id, LoggedResult(parts=parts_of(content)), None)
 
 
 OPENHANDS_V1 = Importer("openhands-v1", _looks_since_1, _read_since_1)
 
 
-def _add_event(builder: Builder, number: int, event: Json, sent: dict[str, Any]) -> None:
-    """Add an event; `sent` are the contents of results by their calls, from which those that an event has are taken."""
+def _add_event(builder: Builder, number: int, event: Json, contents: dict[str, Any]) -> None:
+    """Add an event; `contents` are what messages have of results, by the calls, until the event of a result takes it."""
     at = seconds(event.get("timestamp"))
     match event.get("kind"):
         case "SystemPromptEvent":
@@ -167,7 +167,7 @@ def _add_event(builder: Builder, number: int, event: Json, sent: dict[str, Any])
                 builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
                 builder.tick(at)
             elif message.get("role") == "tool":
-                pass  # in `sent`
+                pass  # in `contents`
             elif event.get("source") == "environment":
                 builder.attach(parts, at, "environment")  # what a hook says, for example
             else:
@@ -186,10 +186,9 @@ def _add_event(builder: Builder, number: int, event: Json, sent: dict[str, Any])
         case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
             observation = obj(event.get("observation"))
             call_id = string(event.get("tool_call_id"))
-            text = sent.pop(call_id, None)
-            content = event.get("error", event.get("rejection_reason", text))
+            content = event.get("error", event.get("rejection_reason"))
             result = LoggedResult(
-                parts=parts_of(observation.get("content", content)),
+                parts=parts_of(observation.get("content", contents.pop(call_id, content))),
                 is_error=observation.get("is_error") is True
                 or event.get("kind") != "ObservationEvent",
                 exit_code=observation.get("exit_code"),

@@ -216,13 +216,13 @@ def test_content_may_be_one_block_and_the_models_blocks_in_a_row_are_one_respons
 ) -> None:
     """Such lists name the fields of a block as the stream of Gemini CLI does, or as Anthropic does."""
     asked = {"type": "tool_use", "name": "find", "input": {"q": "x"}}
-    found = {"type": "tool_result", "tool_id": "c1", "output": "1"}
     blocks = [
         ("user", {"type": "text", "text": "go"}),
         ("assistant", {"type": "thinking", "text": "hm"}),
         ("assistant", {"type": "tool_use", "tool_name": "find", "tool_id": "c1", "input": {"q": "y"}}),
         ("assistant", {**asked, "id": "c2"}),
-        *(("tool", found), ("user", {"type": "tool_result", "tool_use_id": "c2", "content": "2"})),
+        ("tool", {"type": "tool_result", "tool_id": "c1", "output": "1"}),
+        ("user", {"type": "tool_result", "tool_use_id": "c2", "content": "2"}),
         ("assistant", {"type": "text", "text": "Done."}),
     ]  # fmt: skip
     session = read_session(write(*({"role": role, "content": block} for role, block in blocks)))
