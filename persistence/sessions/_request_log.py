@@ -447,7 +447,7 @@ def _answer(value: Any) -> Response | None:
         value = [_json(line.removeprefix(_DATA)) for line in lines]
     if isinstance(value, list):
         events = objs(value)
-        name = next((name for event in events[:_SEARCHED] if (name := _format(event))), None)
+        name: Format | None = next((n for n in map(_format, events[:_SEARCHED]) if n), None)
         if name is None:
             return None
         stream = stream_of(name, "read_session()")
