@@ -7,7 +7,7 @@ with calls, and puts times and block ids in order once all is there.
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeVar, cast
@@ -259,6 +259,13 @@ def numbered(items: Iterable[Item]) -> Iterator[Item]:
         yield attrs.evolve(item, blocks=tuple(blocks))
 
 
+def model_of(items: Sequence[Item]) -> str:
+    """The model that most of the responses name, of several the latest; empty: none names one."""
+    calls = (item for item in reversed(items) if isinstance(item, Responded) and item.model)
+    counts = Counter(call.model for call in calls)
+    return max(counts, key=counts.__getitem__, default="")
+
+
 # The builder.
 
 
@@ -434,7 +441,6 @@ class Builder:
         for raw_id, (result, _) in self._early.items():
             self.skip(result.line, f"result without a call ({raw_id!r}), skipped")
         items = [item for stretch in self._stretches for item in stretch.items()]
-        model = next((i.model for i in items if isinstance(i, Responded) and i.model), self.model)
         broken = (s.usage for s in self._stretches if s.usage and not s.is_call)
         notices = sorted((*self.source.notices, *self.notices), key=lambda n: n.line)
         return Session(
@@ -443,7 +449,7 @@ class Builder:
             id=self.id,
             title=self.title,
             folder=self.folder,
-            model=model,
+            model=model_of(items) or self.model,
             system=self.system,
             tools=self.tools,
             window=self.window,

@@ -13,13 +13,18 @@ _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.
 def _looks(source: Source) -> bool:
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
-        for _, event in source.records
+        for _, event in _events(source)
     )
+
+
+def _events(source: Source) -> list[Record]:
+    """The events; transcripts of wasa-cli have each of them as `raw`, beside what they show of it."""
+    return [(number, obj(line.get("raw")) or line) for number, line in source.records]
 
 
 def _read(builder: Builder) -> None:
     """Add the main conversation, or the requested one."""
-    records = builder.source.records
+    records = _events(builder.source)
     agents = {
         string(event.get("agentId")): string(obj(event.get("data")).get("toolCallId"))
         for _, event in records

@@ -21,8 +21,8 @@ from blocks import (
     encode_event,
 )
 from blocks.formats import string
-from persistence.sessions._builder import Builder, Importer, LogStretch, clocked
-from persistence.sessions._session import Arrived, Notice, Responded, Session
+from persistence.sessions._builder import Builder, Importer, LogStretch, clocked, model_of
+from persistence.sessions._session import Arrived, Notice, Session
 from persistence.sessions._source import BYTES_MAX, Source, opened
 
 EXPORT = "foldline"
@@ -94,7 +94,7 @@ def _read_session(builder: Builder) -> Session:
     return Session(
         name=string(header.get("timeline")) or source.name,
         format=EXPORT,
-        model=next((i.model for i in items if isinstance(i, Responded) and i.model), ""),
+        model=model_of(items),
         window=reader.window,
         items=items,
         aside=tuple(reader.aside),

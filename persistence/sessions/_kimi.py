@@ -88,8 +88,10 @@ class _Reader:
                 self.builder.call(self._step(event), call_id, name, event.get("args"))
                 self.builder.tick(at)
             case "tool.result":
-                result = _result(obj(event.get("result")), number)
-                self.builder.result(event.get("toolCallId"), result, at)
+                result = obj(event.get("result"))
+                is_error, parts = result.get("isError") is True, parts_of(result.get("output"))
+                logged = LoggedResult(parts=parts, is_error=is_error, line=number)
+                self.builder.result(event.get("toolCallId"), logged, at)
             case "step.end":
                 self.builder.at_work = event.get("finishReason") == "tool_use"
                 if response := self._steps.get(string(event.get("uuid"))):
@@ -102,8 +104,3 @@ class _Reader:
         if step not in self._steps:
             self._steps[step] = self.builder.respond(self._ids.get(step, ""), self._model)
         return self._steps[step]
-
-
-def _result(result: Json, line: int) -> LoggedResult:
-    parts = parts_of(result.get("output"))
-    return LoggedResult(parts=parts, is_error=result.get("isError") is True, line=line)

@@ -1,6 +1,9 @@
 """Logs that are a list of messages in a provider's format: which field has them, and what an agent adds to them."""
 
 from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
 
 import attrs
 from msgspec.structs import replace
@@ -26,11 +29,13 @@ from persistence.sessions._messages import (
     chat_usage,
     definitions,
 )
-from persistence.sessions._source import Source, seconds
+from persistence.sessions._source import Record, Source, seconds
 
 # Anthropic's messages, plain or as a whole request with `system` and `tools`.
 
 _CLAUDE_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document"})
+_NAMES = {"id": "tool_id", "tool_use_id": "tool_id", "name": "tool_name", "content": "output"}
+"""Anthropic's names of a block's fields, and those that the stream of Gemini CLI has for them."""
 
 
 def _looks_anthropic(source: Source) -> bool:
@@ -39,11 +44,31 @@ def _looks_anthropic(source: Source) -> bool:
         return True
     return any(
         string(message.get("role")) in {"user", "assistant"}
-        and any(
-            string(block.get("type")) in _CLAUDE_BLOCKS for block in objs(message.get("content"))
-        )
+        and any(string(block.get("type")) in _CLAUDE_BLOCKS for block in objs(_content(message)))
         for _, message in source.messages
     )
+
+
+def _content(message: Json) -> Any:
+    """The content; a list if it is one block, which may have names of `_NAMES`."""
+    block = obj(message.get("content"))
+    own = {name: block[other] for name, other in _NAMES.items() if other in block}
+    return [{**own, **block}] if block else message.get("content")
+
+
+def _messages(records: Iterable[Record]) -> Iterator[Record]:
+    """The messages; of the model's messages that are one block each, those in a row are one."""
+    for is_block, group in groupby(records, _is_block_of_model):
+        messages = [(number, {**fields, "content": _content(fields)}) for number, fields in group]
+        if is_block:
+            number, first = messages[0]
+            blocks = [block for _, message in messages for block in message["content"]]
+            messages = [(number, {**first, "content": blocks})]
+        yield from messages
+
+
+def _is_block_of_model(record: Record) -> bool:
+    return record[1].get("role") == "assistant" and bool(obj(record[1].get("content")))
 
 
 def _read_anthropic(builder: Builder) -> None:
@@ -51,7 +76,7 @@ def _read_anthropic(builder: Builder) -> None:
     builder.model = string(document.get("model"))
     builder.system = text_of_parts(parts_of(document.get("system")))
     builder.tools = definitions(document.get("tools"))
-    for number, message in builder.source.messages:
+    for number, message in _messages(builder.source.messages):
         if message.get("role") == "system":
             _add_system(builder, message)
         else:
@@ -170,7 +195,8 @@ def _read_openai(builder: Builder) -> None:
         if string(message.get("role")) in _CHAT_ROLES:
             add_chat_message(builder, number, message)
         else:
-            others[string(message.get("type")) or "without a role"] += 1
+            kind = string(message.get("type")) or string(message.get("role"))
+            others[kind or "without a role"] += 1
     if others:
         kinds = ", ".join(f"{number} {kind}" for kind, number in others.items())
         builder.skip(0, f"what is no chat message, skipped: {kinds}")

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 import attrs
 
+from blocks import Part
 from blocks.formats import Json, count, obj, objs, parts_of, string
 from persistence.sessions._builder import Builder, Importer, LoggedResult, LogStretch
 from persistence.sessions._source import Source, seconds
@@ -109,9 +110,7 @@ class _Reader:
             p for p in content if p.get("ignored") is not True and p.get("mime") not in _AS_TEXT
         ]
         for synthetic in (False, True):
-            chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
-            typed = ({**p, "media_type": p.get("mime")} for p in chosen)
-            read = [part for item in typed for part in parts_of(item)]
+            read = _read_parts([p for p in sent if (p.get("synthetic") is True) == synthetic])
             if read and synthetic:
                 self.builder.attach(read, at, "synthetic")
             elif read:
@@ -163,10 +162,16 @@ class _Reader:
         self._open, self._unpaid, self._ended = None, None, 0.0
 
 
+def _read_parts(parts: list[Json]) -> tuple[Part, ...]:
+    """Texts and files; the `source` of a file says where the user's text mentions it, not where its content is."""
+    return parts_of([{**part, "media_type": part.get("mime"), "source": None} for part in parts])
+
+
 def _result(state: Json) -> LoggedResult:
     is_error = state.get("status") == "error"
+    parts = parts_of(state.get("error" if is_error else "output"))
     return LoggedResult(
-        parts=parts_of(state.get("error" if is_error else "output")),
+        parts=parts + _read_parts(objs(state.get("attachments"))),
         is_error=is_error,
         exit_code=obj(state.get("metadata")).get("exit"),
     )

@@ -140,24 +140,36 @@ def _looks_since_1(source: Source) -> bool:
 
 
 def _read_since_1(builder: Builder) -> None:
+    """Add the events. OpenHands-Tab logs a result also as the message that the model got; it alone has the text."""
+    messages = [obj(event.get("llm_message")) for _, event in builder.source.records]
+    results = [message for message in messages if message.get("role") == "tool"]
+    contents = {string(message.get("tool_call_id")): message.get("content") for message in results}
     for number, event in builder.source.records:
-        _add_event(builder, number, event)
+        _add_event(builder, number, event, contents)
+    for call_id, content in contents.items():
+        builder.result(call_id, LoggedResult(parts=parts_of(content)), None)
 
 
 OPENHANDS_V1 = Importer("openhands-v1", _looks_since_1, _read_since_1)
 
 
-def _add_event(builder: Builder, number: int, event: Json) -> None:
+def _add_event(builder: Builder, number: int, event: Json, contents: dict[str, Any]) -> None:
+    """Add an event; `contents` are what messages have of results, by the calls, until the event of a result takes it."""
     at = seconds(event.get("timestamp"))
     match event.get("kind"):
         case "SystemPromptEvent":
             text = text_of_parts(parts_of(event.get("system_prompt")))
             builder.system = builder.system or text
         case "MessageEvent":
-            parts = parts_of(obj(event.get("llm_message")).get("content"))
+            message = obj(event.get("llm_message"))
+            parts = parts_of(message.get("content"))
             if event.get("source") == "agent":
                 builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
                 builder.tick(at)
+            elif message.get("role") == "tool":
+                pass  # in `contents`
+            elif event.get("source") == "environment":
+                builder.attach(parts, at, "environment")  # what a hook says, for example
             else:
                 builder.user(parts, at)
         case "ActionEvent":
@@ -173,14 +185,15 @@ def _add_event(builder: Builder, number: int, event: Json) -> None:
             builder.tick(at)
         case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
             observation = obj(event.get("observation"))
-            content = observation.get("content", event.get("error", event.get("rejection_reason")))
+            call_id = string(event.get("tool_call_id"))
+            content = event.get("error", event.get("rejection_reason"))
             result = LoggedResult(
-                parts=parts_of(content),
+                parts=parts_of(observation.get("content", contents.pop(call_id, content))),
                 is_error=observation.get("is_error") is True
                 or event.get("kind") != "ObservationEvent",
                 exit_code=observation.get("exit_code"),
                 line=number,
             )
-            builder.result(event.get("tool_call_id"), result, at)
+            builder.result(call_id, result, at)
         case _:
             pass  # states and statistics

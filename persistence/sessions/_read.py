@@ -103,8 +103,8 @@ def read_conversations(
     session = importer.read(source)
     if not session.items:
         raise SessionFormatError(
-            f"{path}: no messages found with the format {name}; "
-            "if the file has another format, give its name"
+            f"{path}: no messages found with the format {name}; if the file has another of those that can be read, "
+            f"give its name: {', '.join(FORMATS)}"
         )
     yield session
     for index in range(1, session.conversations if source.index is None else 0):

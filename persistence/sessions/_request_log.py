@@ -447,12 +447,9 @@ def _answer(value: Any) -> Response | None:
         value = [_json(line.removeprefix(_DATA)) for line in lines]
     if isinstance(value, list):
         events = objs(value)
-        names: list[Format] = [
-            name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
-        ]
-        if not names:
+        name: Format | None = next((n for n in map(_format, events[:_SEARCHED]) if n), None)
+        if name is None:
             return None
-        name = names[0]
         stream = stream_of(name, "read_session()")
         for event in events:
             stream.add(event)
@@ -472,17 +469,6 @@ def _unpacked(content: Json) -> str:
         return ""
 
 
-def _streams(event: Json) -> Format | None:
-    kind = string(event.get("type"))
-    if kind == "message_start":
-        return "anthropic"
-    if kind.startswith("response."):
-        return "openai.responses"
-    if objs(event.get("choices")):
-        return "openai.chat"
-    return "gemini" if objs(event.get("candidates")) else None
-
-
 def _read(fields: Json, name: Format | None) -> Response | None:
     response = RESPONSES[name](fields) if name else None
     is_one = response is not None and (response.message.content or response.usage)
@@ -490,14 +476,16 @@ def _read(fields: Json, name: Format | None) -> Response | None:
 
 
 def _format(fields: Json) -> Format | None:
+    """The format of a response, or of an event of a stream."""
+    kind = string(fields.get("type"))
     if objs(fields.get("choices")):
         return "openai.chat"
     if objs(fields.get("candidates")):
         return "gemini"
-    if isinstance(fields.get("output"), list):
+    if kind.startswith("response.") or isinstance(fields.get("output"), list):
         return "openai.responses"
-    is_claudes = isinstance(fields.get("content"), list) and fields.get("type") == "message"
-    return "anthropic" if is_claudes else None
+    is_claudes = kind == "message" and isinstance(fields.get("content"), list)
+    return "anthropic" if is_claudes or kind == "message_start" else None
 
 
 def _json(value: Any) -> Any:

@@ -62,7 +62,7 @@ class Session:
     folder: str = ""
     """The folder in which the agent worked; empty: the log does not say."""
     model: str = ""
-    """The model that the log names; else that of the first response that names one; else empty."""
+    """The model of most responses, of several the latest; if none names one, what else the log names; else empty."""
     system: str = ""
     """The system prompt; empty if the log does not have it."""
     tools: tuple[dict[str, Any], ...] = ()

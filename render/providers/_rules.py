@@ -64,8 +64,9 @@ class Findings:
 
     @property
     def refusal(self) -> str:
-        """The first violation, but for fields that may only be new; empty if there is none."""
-        return next((each.message for each in self.violations if not each.may_be_new), "")
+        """Why a part by itself is refused, by the first violation but for fields that may only be new; empty if it is not."""
+        real = (each for each in self.violations if not each.may_be_new)
+        return next((each.message.removeprefix(f"{each.place}: ") for each in real), "")
 
 
 Check: TypeAlias = Callable[[Json, str, Findings], None]

@@ -121,6 +121,10 @@ def _check(options: Values, policies: int, files: int) -> None:
 def _replay(file: File, policy: str, options: Values) -> Replayed:
     settings = _replay_options(policy, options)
     session = session_of(file.path, options)
+    if not session.calls:
+        raise SessionFormatError(
+            f"{file.path}: it has no call of a model, so there is nothing to replay"
+        )
     if options.window == AUTO:
         settings = _with_window(session, settings)
     bar = progress_bar(session.name, len(session.calls))

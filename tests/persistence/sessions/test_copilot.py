@@ -43,7 +43,7 @@ def test_calls_results_models_and_times_are_kept(write: Write, kinds: Kinds) -> 
             event(6, "assistant.message", content="Done.", messageId="m2"),
         )
     )
-    assert (session.format, session.model, session.system) == ("copilot", "gpt-x", "You are it.")
+    assert (session.format, session.model, session.system) == ("copilot", "gpt-y", "You are it.")
     assert kinds(session) == ["turn prompt", "[thinking call]", "result", "[text]"]
     assert [(call.id, call.model) for call in session.calls] == [("m1", "gpt-x"), ("m2", "gpt-y")]
     assert [call.usage for call in session.calls] == [None, None], "it has no count of the prompt"
@@ -51,6 +51,14 @@ def test_calls_results_models_and_times_are_kept(write: Write, kinds: Kinds) -> 
     result = session.items[2].blocks[0]
     assert isinstance(result, ToolResult)
     assert (result.is_error, text_of(result)) == (True, "no such file")
+
+
+def test_events_inside_the_lines_of_another_program_are_the_same_session(write: Write) -> None:
+    """wasa-cli shows some as chat messages, which have no calls of tools; each line has its event."""
+    events = [START, ASK, asks(2, "c1"), done(3, "c1", success=True, result={"content": "ok"})]
+    plain = read_session(write(*events))
+    lines = [{"role": "assistant", "content": "", "raw": event} for event in events]
+    assert read_session(write(*lines)) == plain
 
 
 def test_messages_of_one_call_of_the_api_are_one_response(write: Write, kinds: Kinds) -> None:

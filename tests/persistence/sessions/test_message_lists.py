@@ -211,6 +211,32 @@ def test_one_message_a_line_is_a_list_too(write: Callable[..., Path], kinds: Kin
     assert kinds(session) == ["turn prompt", "[call]", "result"]
 
 
+def test_content_may_be_one_block_and_the_models_blocks_in_a_row_are_one_response(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    """Such lists name the fields of a block as the stream of Gemini CLI does, or as Anthropic does."""
+    asked = {"type": "tool_use", "name": "find", "input": {"q": "x"}}
+    blocks = [
+        ("user", {"type": "text", "text": "go"}),
+        ("assistant", {"type": "thinking", "text": "hm"}),
+        ("assistant", {"type": "tool_use", "tool_name": "find", "tool_id": "c1", "input": {"q": "y"}}),
+        ("assistant", {**asked, "id": "c2"}),
+        ("tool", {"type": "tool_result", "tool_id": "c1", "output": "1"}),
+        ("user", {"type": "tool_result", "tool_use_id": "c2", "content": "2"}),
+        ("assistant", {"type": "text", "text": "Done."}),
+    ]  # fmt: skip
+    session = read_session(write(*({"role": role, "content": block} for role, block in blocks)))
+    assert session.format == "anthropic"
+    assert kinds(session) == ["turn prompt", "[thinking call call]", "result", "result", "[text]"]
+    calls = [b for c in session.calls for b in c.blocks if isinstance(b, ToolCall)]
+    results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
+    assert [(b.name, b.call_id, b.input) for b in calls] == [
+        *(("find", "c1", {"q": "y"}), ("find", "c2", {"q": "x"}))
+    ]
+    assert [(b.call_id, text_of(b)) for b in results] == [("c1", "1"), ("c2", "2")]
+    assert not session.notices
+
+
 # mini-swe-agent: times only on answers, and an old form without tool calls.
 
 
@@ -375,6 +401,17 @@ def test_droids_messages_are_read_in_the_order_of_the_file(write: Write, kinds: 
     assert session.calls[1].at - session.calls[0].at == pytest.approx(3)
 
 
+@pytest.mark.parametrize(("models", "of_session"), [("xyy", "y"), ("yxy", "y"), ("yyx", "y"), ("xy", "y")])  # fmt: skip
+def test_a_sessions_model_is_that_of_most_calls_of_several_the_latest(
+    models: str, of_session: str, write: Write
+) -> None:
+    """A session that begins with a trial of another model is not priced by that."""
+    said = [_named(droid(n, "assistant", text("Hm.")), name) for n, name in enumerate(models, 1)]
+    session = read_session(write(droid(0, "user", text("go")), *said))
+    assert [call.model for call in session.calls] == list(models)
+    assert session.model == of_session
+
+
 def test_groks_reasoning_belongs_to_what_it_led_to(write: Write, kinds: Kinds) -> None:
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     call = {"id": "c1", "name": "read_file", "arguments": '{"target_file": "a"}'}
@@ -513,10 +550,11 @@ def test_lines_that_are_no_chat_messages_are_reported(write: Callable[..., Path]
             {"type": "tool_started", "name": "ls"},
             {"type": "tool_started", "name": "cat"},
             {"ended": True},
+            {"role": "assistant-subagent-a1", "content": "I look."},
             {"role": "assistant", "content": "Done."},
         )
     )
     assert session.format == "openai"
     assert [notice.text for notice in session.notices] == [
-        "what is no chat message, skipped: 2 tool_started, 1 without a role"
+        "what is no chat message, skipped: 2 tool_started, 1 without a role, 1 assistant-subagent-a1"
     ]

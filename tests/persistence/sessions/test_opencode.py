@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from blocks import AssistantThinking, ImagePart, ToolResult, UserPrompt, text_of
+from blocks import (
+    AssistantThinking,
+    DocumentPart,
+    ImagePart,
+    TextPart,
+    ToolResult,
+    UserPrompt,
+    text_of,
+)
 from persistence.sessions import Session, read_session
 
 Document = Callable[[Any], Path]
@@ -125,6 +133,24 @@ def test_files_of_the_storage_are_put_together(document: Document, kinds: Kinds)
     assert "the first of 2 conversations" in session.notices[0].text
     agent = read_session(f"{path}#1")
     assert text_of(agent.items[0].blocks[1]) == "Find it."
+
+
+def test_files_that_the_user_attaches_and_those_that_a_tool_reads_are_seen(
+    document: Document,
+) -> None:
+    """The user's files say where the text mentions them (`[Image 1]`), and at which path they were."""
+    picture = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,aGVsbG8="}
+    paper = {"type": "file", "mime": "application/pdf", "url": "data:application/pdf;base64,aGVs"}
+    mention = {"text": {"value": "[Image 1]", "start": 0, "end": 9}, "type": "file", "path": "/a"}
+    attached = [{**file, "filename": "a", "source": mention} for file in (picture, paper)]
+    read = tool(3, 4, "c1", attachments=[{**picture, "id": "p2"}])
+    told = (info(1, "m1", "user"), [text("[Image 1] look"), *attached])
+    session = read_session(document(exported(told, (info(2, "m2", "assistant"), [read]))))
+    prompt, result = session.items[0].blocks[1], session.items[-1].blocks[0]
+    assert isinstance(prompt, UserPrompt)
+    assert prompt.parts == (ImagePart(data="aGVsbG8="), DocumentPart(data="aGVs", name="a"))
+    assert isinstance(result, ToolResult)
+    assert result.parts == (TextPart(text="a"), ImagePart(data="aGVsbG8="))
 
 
 def test_a_file_that_is_sent_as_text_is_not_sent_itself(document: Document, kinds: Kinds) -> None:

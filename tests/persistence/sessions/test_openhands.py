@@ -167,3 +167,39 @@ def test_typed_events_share_the_id_of_their_response(write: Write, kinds: Kinds)
     results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
     assert [b.is_error for b in results] == [True, True]
     assert [notice.line for notice in session.notices] == [8]
+
+
+def told(second: int, source: str, role: str, text: str, **more: Any) -> dict[str, Any]:
+    message = {"role": role, "content": [{"type": "text", "text": text}], **more}
+    return typed(second, "MessageEvent", source=source, llm_message=message)
+
+
+def test_a_result_that_is_also_a_message_is_one_result_and_no_prompt(
+    write: Write, kinds: Kinds
+) -> None:
+    """OpenHands-Tab writes both; only the message has the text that the model got, only the event the exit code."""
+    seen = typed(3, "ObservationEvent", tool_call_id="c1", observation={"stdout": "", "exit_code": 1})  # fmt: skip
+    session = read_session(
+        write(
+            *(told(1, "user", "user", "go"), acted(2, "c1", "r1"), acted(2, "c2", "r1"), seen),
+            told(3, "environment", "tool", "no such file", tool_call_id="c1"),
+            typed(4, "AgentErrorEvent", tool_call_id="c2", error="no such tool"),
+            told(4, "environment", "tool", "no such tool", tool_call_id="c2"),
+            *(acted(5, "c3", "r2"), told(6, "environment", "tool", "ok", tool_call_id="c3")),
+        )
+    )
+    assert kinds(session) == [
+        *("turn prompt", "[text call text call]", "result", "result", "[text call]", "result")
+    ]
+    results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
+    assert [text_of(b) for b in results] == ["no such file", "no such tool", "ok"]
+    assert [b.envelope.outcome for b in results] == ["failure", "failure", "success"]
+    assert not session.notices
+
+
+def test_what_the_program_says_in_the_role_of_the_user_is_no_prompt(
+    write: Write, kinds: Kinds
+) -> None:
+    hook = told(3, "environment", "user", "[Stop hook feedback] Run the tests first.")
+    session = read_session(write(told(1, "user", "user", "go"), acted(2, "c1", "r1"), hook))
+    assert kinds(session) == ["turn prompt", "[text call]", "attachment"]

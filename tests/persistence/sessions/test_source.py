@@ -268,6 +268,7 @@ def test_deep_nesting_is_a_broken_line(write: Write) -> None:
         (b"[1, 2, 3]", "contains no object"),
         (b'{"a": 1}', "unknown session format"),
         (b'{"a": 1}\n{"b": 2}', ", ".join(FORMATS)),
+        (b'{"role": "system", "content": "evaluated"}', f"give its name: {', '.join(FORMATS)}"),
     ],
 )
 def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, data: bytes, words: str) -> None:

@@ -1,6 +1,7 @@
 """A part that a provider does not take is told by name, and a notice says so; the log keeps it."""
 
 from blocks import ImagePart, ProviderPart, UserPrompt, parts_from
+from render import Model
 from tests._builders import call, open_timeline, prompt, said
 
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
@@ -17,6 +18,13 @@ def test_a_part_of_a_framework_is_a_notice_that_names_it_and_keeps_its_original(
     block = timeline.read("ar:t1.user.prompt")
     assert isinstance(block, UserPrompt)
     assert block.parts == (ProviderPart(value=AUDIO),)
+
+
+def test_the_reason_stands_without_a_place_because_a_part_by_itself_has_none() -> None:
+    timeline = open_timeline(model=Model(name="o", provider="openai.chat"))
+    timeline.append(prompt("read", "t1", ProviderPart(value={"type": "file", "file": {}})))
+    [notice] = timeline.render().notices
+    assert "by its name: Invalid file: one of file_data or file_id must be provided." in notice
 
 
 def test_a_picture_in_a_result_is_named_too_until_it_is_hidden() -> None:

@@ -168,6 +168,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
         (b"\x00\x01\x02\xff" * 100, "binary"),
         (b'{"neither": "fish", "nor": "flesh"}', "unknown session format"),
         (b"just some words\n", "not readable as JSON"),
+        (b'[{"role": "user", "content": "hi"}]', "there is nothing to replay"),
     ],
 )
 def test_a_bad_session_file_is_one_line_and_exit_code_1(
