@@ -41,7 +41,7 @@ from blocks import (
     version_in,
 )
 from persistence._store import BlockIndex, EventStore, TurnChange
-from persistence.search._index import index_of, names_left
+from persistence.search._index import candidates_in, index_of, names_left
 
 LIMIT_MAX: Final = 1_000
 
@@ -96,7 +96,7 @@ def search_blocks(
     """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    parsed, index = Query.read(query), index_of(store, passes_over=not timeline)
+    parsed = Query.read(query)
 
     @cache
     def withheld(name: TimelineId) -> Collection[BlockId]:
@@ -105,14 +105,14 @@ def search_blocks(
     def is_hidden(match: BlockMatch) -> bool:
         return not hidden and match.block.id in withheld(match.timeline)
 
-    best = _best(_scored(index, parsed, timeline), limit, is_hidden)
-    paths = _paths(store, index, [match for _, match in best])
+    best = _best(_scored(store, parsed, timeline), limit, is_hidden)
+    paths = _paths(store, [match for _, match in best])
     return [_hit(parsed, points, match, paths) for points, match in best]
 
 
-def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
+def _scored(store: EventStore, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
     words = {word for needle in query.wanted for word in needle.words}
-    for name, (version, event) in index.candidates(words, query.types, timeline):
+    for name, (version, event) in candidates_in(store, words, query.types, timeline):
         if not isinstance(event, BlockAppended) or not query.accepts(event.block):
             continue
         folded = searched_text(event.block).casefold()
@@ -134,7 +134,7 @@ def _best(
     return [scored for _, _, scored in sorted(best, reverse=True)]
 
 
-def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> dict[_Place, str]:
+def _paths(store: EventStore, best: Sequence[BlockMatch]) -> dict[_Place, str]:
     """The paths of matches, as `Timeline.read` accepts them, by timeline and version."""
     by_timeline: dict[TimelineId, list[BlockMatch]] = {}
     for match in sorted(best, key=lambda each: each.version):
@@ -142,7 +142,7 @@ def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> 
     paths: dict[_Place, str] = {}
     for timeline, own in by_timeline.items():
         versions = {match.version for match in own}
-        names = _counted(index, timeline, own)
+        names = _counted(index_of(store, timeline), timeline, own)
         if forgotten := store.at_hand(timeline)[0].forgotten:
             names = ((v, path) for v, _, path in names_left(store, timeline, forgotten))
         paths |= {(timeline, version): path for version, path in names if version in versions}
