@@ -98,14 +98,23 @@ def write_archive(
     folder = Path(gettempdir() if is_url(checked) else checked)
     with system_errors(folder):
         folder = folder.resolve()
-        handle, name = mkstemp(suffix=".new", dir=folder)
+        handle, path = mkstemp(suffix=".new", dir=folder)
         os.close(handle)
-        unfinished = Path(name)
+        unfinished = Path(path)
         try:
             versions = _write(unfinished, timeline, rows)
-            if is_url(checked):
-                return _upload(unfinished, timeline, versions, checked)
-            return _rename(unfinished, timeline, versions)
+            with unfinished.open("rb") as file:
+                if is_url(checked):
+                    archive = _archive_of(file, timeline, versions, checked)
+                    file.seek(0)
+                    objects, name = _in_bucket(archive.file)
+                    objects.put(name, iter(partial(file.read, PART_BYTES), b""))
+                    return archive
+                os.fsync(file.fileno())
+                archive = _archive_of(file, timeline, versions, str(folder))
+            unfinished.replace(archive.file)
+            sync_folder(folder)
+            return archive
         finally:
             with suppress(FileNotFoundError):
                 unfinished.unlink()
@@ -140,31 +149,10 @@ def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, 
     return first, last
 
 
-def _rename(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
-    """Rename a finished file after its content: timeline, versions and hash."""
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-        archive = _archive_of(file, timeline, versions, str(unfinished.parent))
-    unfinished.replace(archive.file)
-    sync_folder(unfinished.parent)
-    return archive
-
-
-def _upload(
-    finished: Path, timeline: TimelineId, versions: tuple[int, int], url: str
-) -> ArchivedRange:
-    """Put a finished file below a URL, under the same name."""
-    with finished.open("rb") as file:
-        archive = _archive_of(file, timeline, versions, url)
-        file.seek(0)
-        objects, name = _in_bucket(archive.file)
-        objects.put(name, iter(partial(file.read, PART_BYTES), b""))
-    return archive
-
-
 def _archive_of(
     file: BufferedReader, timeline: TimelineId, versions: tuple[int, int], place: str
 ) -> ArchivedRange:
+    """What a file with these versions is called at a place: after its content."""
     digest = file_digest(file, "sha256").hexdigest()
     first, last = versions
     name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:NAME_MAX]
