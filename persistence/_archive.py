@@ -56,7 +56,6 @@ Row: TypeAlias = tuple[int, str]
 """A version, and the JSON of its event."""
 INSERTED: Final = 500
 """Rows in one INSERT."""
-NAME_MAX: Final = 80
 PART_BYTES: Final = 2**20
 """Bytes of a file that are read at once to upload it."""
 _TABLE: Final = "CREATE TABLE archived(timeline VARCHAR, version BIGINT, payload VARCHAR)"
@@ -155,7 +154,7 @@ def _archive_of(
     """What a file with these versions is called at a place: after its content."""
     digest = file_digest(file, "sha256").hexdigest()
     first, last = versions
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:NAME_MAX]
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:80]
     path = f"{place}/{name}.{first}-{last}.{digest[:12]}.parquet"
     return ArchivedRange(first=first, last=last, file=path, sha256=digest)
 

@@ -383,9 +383,6 @@ class MemoryArtifacts(ArtifactStore):
         super().__init__(MemoryBackend(), keys=keys, clock=clock, random=random)
 
 
-OPENING_BYTES = 4
-
-
 def open_artifacts(
     where: str | Path,
     *,
@@ -401,17 +398,15 @@ def open_artifacts(
         MisuseError: it is not a URL of a bucket, the bucket does not exist, or the library is not installed.
         StoreError: the folder cannot be created; or permission is denied, or the server does not answer.
     """
-    backend = _backend(str(where), random, wait_seconds)
+    place = str(where)
+    backend: Backend
+    if "://" not in place:
+        backend = FolderBackend(Path(place).absolute())
+    elif place.startswith("file://"):
+        backend = FolderBackend(Path(unquote(urlsplit(place).path)))
+    else:
+        backend = UrlBackend(Objects.at(place, wait_seconds), random(4).hex())
     return ArtifactStore(backend, keys=keys, clock=clock, random=random)
-
-
-def _backend(where: str, random: Callable[[int], bytes], wait_seconds: float) -> Backend:
-    scheme, is_url, _ = where.partition("://")
-    if not is_url:
-        return FolderBackend(Path(where).absolute())
-    if scheme == "file":
-        return FolderBackend(Path(unquote(urlsplit(where).path)))
-    return UrlBackend(Objects.at(where, wait_seconds), random(OPENING_BYTES).hex())
 
 
 # The access rules.

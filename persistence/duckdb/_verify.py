@@ -87,7 +87,7 @@ def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
         connection = connect(path, access_mode="READ_ONLY")
         try:
             with errors(path), cursor_of(connection) as cursor:
-                return verify_tables(cursor, path, lock.acknowledged(), keys)
+                return verify_tables(cursor, path, lock.acknowledged, keys)
         finally:
             connection.close()
     finally:

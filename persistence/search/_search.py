@@ -239,10 +239,6 @@ class Needle:
     words: tuple[str, ...]
     """The words, case-folded."""
 
-    @classmethod
-    def of(cls, text: str) -> "Needle":
-        return cls(tuple(text.casefold().split()))
-
     @cached_property
     def _phrase(self) -> re.Pattern[str]:
         return re.compile(r"\s+".join(map(re.escape, self.words)))
@@ -311,8 +307,8 @@ class Query:
         )
 
 
-def _needles(texts: "list[str] | tuple[str, ...]") -> tuple[Needle, ...]:
-    needles = (Needle.of(text) for text in texts)
+def _needles(texts: Iterable[str]) -> tuple[Needle, ...]:
+    needles = (Needle(tuple(text.casefold().split())) for text in texts)
     return tuple(dict.fromkeys(needle for needle in needles if needle.words))
 
 
