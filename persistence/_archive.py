@@ -226,19 +226,13 @@ def rewritten(rest: Rest, timeline: TimelineId, payloads: Mapping[int, str]) -> 
         DamagedStoreError: an old file is missing, or was changed.
         StoreError: a new one could not be written.
     """
-    return attrs.evolve(
-        rest, archives=tuple(_replaced(each, timeline, payloads) for each in rest.archives)
-    )
-
-
-def _replaced(
-    archive: ArchivedRange, timeline: TimelineId, payloads: Mapping[int, str]
-) -> ArchivedRange:
-    if not any(archive.first <= version <= archive.last for version in payloads):
-        return archive
-    rows = archived_rows(archive, archive.first, archive.last)
-    changed = [(version, payloads.get(version, payload)) for version, payload in rows]
-    return write_archive(archive.file.rpartition("/")[0], timeline, changed)
+    archives = list(rest.archives)
+    for place, old in enumerate(archives):
+        if any(old.first <= version <= old.last for version in payloads):
+            rows = archived_rows(old, old.first, old.last)
+            changed = [(version, payloads.get(version, payload)) for version, payload in rows]
+            archives[place] = write_archive(old.file.rpartition("/")[0], timeline, changed)
+    return attrs.evolve(rest, archives=tuple(archives))
 
 
 @contextmanager

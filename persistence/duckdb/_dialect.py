@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from blocks import Recorded, TimelineId, decode_event
 from persistence.duckdb._quality_signals import QUALITY
-from persistence.duckdb._tables import STANDS_IN, fetching, whole
+from persistence.duckdb._tables import STANDS_IN, whole
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.sql._database import Dialect
 from persistence.sql._index import Condition, SQLIndex
@@ -106,7 +106,7 @@ class DuckDBIndex(SQLIndex):
             cursor.execute(statement, parameters)
             while rows := cursor.fetchmany(ROWS):
                 for (name, number), some in groupby(rows, key=lambda row: row[:2]):
-                    events = whole((row[2:] for row in some), fetching(second, number))
+                    events = whole((row[2:] for row in some), second, number)
                     for version, payload in events:
                         yield TimelineId(name), (version, decode_event(payload))
 

@@ -12,7 +12,7 @@ from persistence._archive import archived_within
 from persistence._log import Rest, chain_at, damaged, events_of
 from persistence._store import Kinds, Skim
 from persistence.duckdb._file import interrupts, translated
-from persistence.duckdb._tables import Row, fetching, linked, rest_of, whole
+from persistence.duckdb._tables import Row, linked, rest_of, whole
 from persistence.duckdb._writer import CursorPool, StoredTimeline, Writer
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Reader:
         size = 0
         try:
             with self.cursor() as cursor:
-                for row in whole(rows, fetching(cursor, timeline.number)):
+                for row in whole(rows, cursor, timeline.number):
                     size += len(row[1])
                     yield row
         except CodecError as error:

@@ -25,7 +25,7 @@ from persistence.duckdb._file import (
     held_in,
     loss,
 )
-from persistence.duckdb._tables import Row, all_rests, fetching, whole
+from persistence.duckdb._tables import Row, all_rests, whole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -187,7 +187,7 @@ def _event_problems(
         while page := cursor.fetchmany(PAGE):
             for number, seq, payload, *columns in page:
                 if number in names:
-                    row = whole([(seq, payload)], fetching(second, number))
+                    row = whole([(seq, payload)], second, number)
                     for what in _row_problems(row, columns, blocks[number], chains[number]):
                         yield StoreProblem(timeline=names[number], version=seq, what=what)
         heads = {
