@@ -34,7 +34,6 @@ from persistence._file import (
 )
 from persistence._log import (
     Attempts,
-    Head,
     Removed,
     Rest,
     StoredEvent,
@@ -184,7 +183,7 @@ class DuckDBStore(RelationalStore):
         return [(seq, payload.encode()) for seq, payload in page]
 
     def head(self, timeline_id: TimelineId) -> int:
-        return self._head(timeline_id).version
+        return self._timeline(timeline_id).head.version
 
     def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
         timeline = self._timeline(timeline_id)
@@ -192,9 +191,6 @@ class DuckDBStore(RelationalStore):
         if version and not last:  # not appended by this store
             [last] = self._reader.ids(timeline, version, version)
         return version, last
-
-    def _head(self, timeline_id: TimelineId) -> Head:
-        return self._timeline(timeline_id).head
 
     def _timeline(self, timeline_id: TimelineId) -> StoredTimeline:
         self._refuse_if_not_ours()
@@ -205,7 +201,7 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         with self._group.alone():
             self._refuse_if_not_ours()
-            head = checked_fork(source, target, at, self._head)
+            head = checked_fork(source, target, at, lambda name: self._timeline(name).head)
             checked_fork_window(source, at, head, self.kept(source))
             self._writer.fork(source, at, append)
         if append.error:

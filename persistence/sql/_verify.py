@@ -26,7 +26,6 @@ WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 """
 ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
 PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
-RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -44,7 +43,7 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
         entries, damage = examined(
             connection.rows(ARTIFACTS),
             dict(connection.rows(PIECE_COUNTS)),
-            [data for (data,) in connection.rows(RECORDS)],
+            [data for (data,) in connection.rows(backend.RECORDS)],
         )
     all_problems = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(

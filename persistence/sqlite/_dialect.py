@@ -107,9 +107,7 @@ class _Words(Words):
             return f"json_extract({json}, '{json_path(path)}')"
         if not path:
             return "item.value"
-        return (
-            f"CASE WHEN item.type = 'object' THEN json_extract(item.value, '{json_path(path)}') END"
-        )
+        return f"CASE WHEN item.type = 'object' THEN {self.text('item.value', path)} END"
 
     inner = text
 
