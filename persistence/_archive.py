@@ -151,7 +151,7 @@ def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, 
 def _archive_of(
     file: BufferedReader, timeline: TimelineId, versions: tuple[int, int], place: str
 ) -> ArchivedRange:
-    """What a file with these versions is called at a place: after its content."""
+    """The archive that this file is at a place, where it is named after its timeline, versions and hash."""
     digest = file_digest(file, "sha256").hexdigest()
     first, last = versions
     name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:80]

@@ -334,7 +334,7 @@ class FileLock:
     _file: FileIO
     _is_new: bool
     acknowledged: Marks | None
-    """None: there was no lock file, and nothing was noted since."""
+    """The acknowledged numbers; None: there was no lock file, and nothing was noted since."""
     _identity: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     @classmethod
@@ -396,7 +396,7 @@ class FileLock:
         return self._identity == file
 
     def note(self, **changed: int) -> None:
-        """Set the acknowledged numbers that have `changed`.
+        """Set the acknowledged numbers that have `changed`: `events`, `records`.
 
         The write is not synced: after a power failure an older number only makes the check less strict.  A failed
         write raises nothing, because the events themselves are already committed.

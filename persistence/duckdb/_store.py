@@ -354,8 +354,8 @@ class Cache:
     _passed: int = attrs.field(default=0, init=False)
 
     def passed(self, size: int = ENOUGH) -> None:
-        """Count `size` bytes read or written, by default as many as are enough; the caller must not hold a cursor or be
-        committing."""
+        """Count `size` bytes read or written, of an unknown size as many as are enough; the caller must not hold a cursor
+        or be committing."""
         self._passed += size
         if self._passed < ENOUGH:
             return
