@@ -56,7 +56,6 @@ Row: TypeAlias = tuple[int, str]
 """A version, and the JSON of its event."""
 INSERTED: Final = 500
 """Rows in one INSERT."""
-NAME_MAX: Final = 80
 PART_BYTES: Final = 2**20
 """Bytes of a file that are read at once to upload it."""
 _TABLE: Final = "CREATE TABLE archived(timeline VARCHAR, version BIGINT, payload VARCHAR)"
@@ -98,14 +97,23 @@ def write_archive(
     folder = Path(gettempdir() if is_url(checked) else checked)
     with system_errors(folder):
         folder = folder.resolve()
-        handle, name = mkstemp(suffix=".new", dir=folder)
+        handle, path = mkstemp(suffix=".new", dir=folder)
         os.close(handle)
-        unfinished = Path(name)
+        unfinished = Path(path)
         try:
             versions = _write(unfinished, timeline, rows)
-            if is_url(checked):
-                return _upload(unfinished, timeline, versions, checked)
-            return _rename(unfinished, timeline, versions)
+            with unfinished.open("rb") as file:
+                if is_url(checked):
+                    archive = _archive_of(file, timeline, versions, checked)
+                    file.seek(0)
+                    objects, name = _in_bucket(archive.file)
+                    objects.put(name, iter(partial(file.read, PART_BYTES), b""))
+                    return archive
+                os.fsync(file.fileno())
+                archive = _archive_of(file, timeline, versions, str(folder))
+            unfinished.replace(archive.file)
+            sync_folder(folder)
+            return archive
         finally:
             with suppress(FileNotFoundError):
                 unfinished.unlink()
@@ -140,34 +148,13 @@ def _write(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, 
     return first, last
 
 
-def _rename(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
-    """Rename a finished file after its content: timeline, versions and hash."""
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-        archive = _archive_of(file, timeline, versions, str(unfinished.parent))
-    unfinished.replace(archive.file)
-    sync_folder(unfinished.parent)
-    return archive
-
-
-def _upload(
-    finished: Path, timeline: TimelineId, versions: tuple[int, int], url: str
-) -> ArchivedRange:
-    """Put a finished file below a URL, under the same name."""
-    with finished.open("rb") as file:
-        archive = _archive_of(file, timeline, versions, url)
-        file.seek(0)
-        objects, name = _in_bucket(archive.file)
-        objects.put(name, iter(partial(file.read, PART_BYTES), b""))
-    return archive
-
-
 def _archive_of(
     file: BufferedReader, timeline: TimelineId, versions: tuple[int, int], place: str
 ) -> ArchivedRange:
+    """The archive that this file is at a place, where it is named after its timeline, versions and hash."""
     digest = file_digest(file, "sha256").hexdigest()
     first, last = versions
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:NAME_MAX]
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:80]
     path = f"{place}/{name}.{first}-{last}.{digest[:12]}.parquet"
     return ArchivedRange(first=first, last=last, file=path, sha256=digest)
 
@@ -239,19 +226,13 @@ def rewritten(rest: Rest, timeline: TimelineId, payloads: Mapping[int, str]) -> 
         DamagedStoreError: an old file is missing, or was changed.
         StoreError: a new one could not be written.
     """
-    return attrs.evolve(
-        rest, archives=tuple(_replaced(each, timeline, payloads) for each in rest.archives)
-    )
-
-
-def _replaced(
-    archive: ArchivedRange, timeline: TimelineId, payloads: Mapping[int, str]
-) -> ArchivedRange:
-    if not any(archive.first <= version <= archive.last for version in payloads):
-        return archive
-    rows = archived_rows(archive, archive.first, archive.last)
-    changed = [(version, payloads.get(version, payload)) for version, payload in rows]
-    return write_archive(archive.file.rpartition("/")[0], timeline, changed)
+    archives = list(rest.archives)
+    for place, old in enumerate(archives):
+        if any(old.first <= version <= old.last for version in payloads):
+            rows = archived_rows(old, old.first, old.last)
+            changed = [(version, payloads.get(version, payload)) for version, payload in rows]
+            archives[place] = write_archive(old.file.rpartition("/")[0], timeline, changed)
+    return attrs.evolve(rest, archives=tuple(archives))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeAlias, TypeVar
 
 import attrs
 import msgspec
@@ -436,6 +436,10 @@ class Skim(msgspec.Struct, frozen=True, kw_only=True):
     """The events of its window of the requested kinds, oldest first."""
     always: Sequence[Recorded] = ()
     """All events that are left of the kinds that are wanted from the whole log, oldest first."""
+
+
+Kinds: TypeAlias = tuple[Collection[str], Collection[str]]
+"""The kinds of events that are wanted from the window, and those that are wanted from the whole log."""
 
 
 class TurnChange(msgspec.Struct, frozen=True):

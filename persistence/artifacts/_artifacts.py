@@ -44,9 +44,7 @@ from persistence._store import PROBLEMS_MAX, StoreReport
 from persistence.artifacts._crypt import (
     SLOT_BYTES,
     Cipher,
-    Hashed,
     KeyRing,
-    Span,
     as_pieces,
     cipher_for,
     pieces_of,
@@ -54,7 +52,6 @@ from persistence.artifacts._crypt import (
 )
 from persistence.artifacts._files import FolderBackend, UrlBackend
 from persistence.artifacts._store import (
-    PIECE_BYTES,
     Action,
     ArtifactDescription,
     ArtifactMetadata,
@@ -125,17 +122,25 @@ class ArtifactStore:
         is_secret = description.sensitivity in ENCRYPTED
         key_id = self._keys.current if self._keys and is_secret else ""
         cipher = self._cipher(key_id, slot, description.tenant)
-        hashed = Hashed(pieces)
+        size, digest = 0, sha256()
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for piece in pieces:
+                size += len(piece)
+                digest.update(piece)
+                yield piece
+
         try:
-            self.backend.fill(slot, as_pieces(hashed, cipher))
+            self.backend.fill(slot, as_pieces(counted(), cipher))
         except BaseException:
             self.backend.discard(slot)
             raise
         metadata = ArtifactMetadata(
             **msgspec.structs.asdict(description),
             created_at=self._clock(),
-            size=hashed.size,
-            sha256=hashed.digest(),
+            size=size,
+            sha256=digest.hexdigest(),
             key=key_id,
         )
         json = msgspec.json.encode(metadata)
@@ -173,8 +178,11 @@ class ArtifactStore:
             MisuseError: `start` or `size` is below 0.
             DamagedStoreError: the stored content is not what was put.
         """
-        Span.of(0, start, size, PIECE_BYTES)  # refuses invalid values
-        return self._content(self._granted("read", artifact, requester), start, size)
+        if start < 0 or (size is not None and size < 0):
+            raise MisuseError(f"start={start}, size={size}: start and size must be at least 0")
+        entry = self._granted("read", artifact, requester)
+        total = entry.metadata.size
+        return self._content(entry, start, total if size is None else min(start + size, total))
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
         """The metadata of an artifact, after the same checks as `read`.
@@ -223,26 +231,27 @@ class ArtifactStore:
         strictest = allowed[0].metadata.sensitivity
         return opened if opened and opened[0].metadata.sensitivity == strictest else "key"
 
-    def _content(self, entry: Entry, start: int, size: int | None) -> bytes:
-        metadata = entry.metadata
-        cipher = self._cipher(metadata.key, entry.slot, metadata.tenant)
-        span = Span.of(metadata.size, start, size, plain_bytes(is_encrypted=bool(metadata.key)))
-        content = b"".join(self._pieces(entry, span, cipher))
-        if len(content) != span.size:
-            raise _damaged(metadata, f"{span.size - len(content)} bytes are missing")
-        if span.size == metadata.size and sha256(content).hexdigest() != metadata.sha256:
+    def _content(self, entry: Entry, start: int, stop: int) -> bytes:
+        metadata, size = entry.metadata, max(stop - start, 0)
+        content = b"".join(self._parts(entry, start, stop)) if size else b""
+        if len(content) != size:
+            raise _damaged(metadata, f"{size - len(content)} bytes are missing")
+        if size == metadata.size and sha256(content).hexdigest() != metadata.sha256:
             raise _damaged(metadata, "its content differs from what was stored")
         return content
 
-    def _pieces(self, entry: Entry, span: Span, cipher: Cipher | None) -> Iterator[bytes]:
-        if not span.size:
-            return
-        lying = self.backend.pieces(entry.slot, span.first, span.last)
-        for number, piece in enumerate(lying, span.first):
+    def _parts(self, entry: Entry, start: int, stop: int) -> Iterator[bytes]:
+        """What the pieces of a content have of its bytes from `start` up to `stop`."""
+        metadata = entry.metadata
+        cipher = self._cipher(metadata.key, entry.slot, metadata.tenant)
+        unit = plain_bytes(is_encrypted=cipher is not None)
+        first, last = start // unit, (stop - 1) // unit
+        for number, piece in enumerate(self.backend.pieces(entry.slot, first, last), first):
             plain = cipher.opened(number, piece) if cipher else piece
             if plain is None:
-                raise _damaged(entry.metadata, f"piece {number} was altered")
-            yield span.trimmed(number, plain)
+                raise _damaged(metadata, f"piece {number} was altered")
+            at = number * unit
+            yield plain[max(start - at, 0) : stop - at]
 
     # ------------------------------------------------------------ keys
 
@@ -374,9 +383,6 @@ class MemoryArtifacts(ArtifactStore):
         super().__init__(MemoryBackend(), keys=keys, clock=clock, random=random)
 
 
-OPENING_BYTES = 4
-
-
 def open_artifacts(
     where: str | Path,
     *,
@@ -392,17 +398,15 @@ def open_artifacts(
         MisuseError: it is not a URL of a bucket, the bucket does not exist, or the library is not installed.
         StoreError: the folder cannot be created; or permission is denied, or the server does not answer.
     """
-    backend = _backend(str(where), random, wait_seconds)
+    place = str(where)
+    backend: Backend
+    if "://" not in place:
+        backend = FolderBackend(Path(place).absolute())
+    elif place.startswith("file://"):
+        backend = FolderBackend(Path(unquote(urlsplit(place).path)))
+    else:
+        backend = UrlBackend(Objects.at(place, wait_seconds), random(4).hex())
     return ArtifactStore(backend, keys=keys, clock=clock, random=random)
-
-
-def _backend(where: str, random: Callable[[int], bytes], wait_seconds: float) -> Backend:
-    scheme, is_url, _ = where.partition("://")
-    if not is_url:
-        return FolderBackend(Path(where).absolute())
-    if scheme == "file":
-        return FolderBackend(Path(unquote(urlsplit(where).path)))
-    return UrlBackend(Objects.at(where, wait_seconds), random(OPENING_BYTES).hex())
 
 
 # The access rules.

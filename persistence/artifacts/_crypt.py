@@ -7,7 +7,6 @@ metadata are authenticated by the *seal*, a tag over the metadata under the same
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -39,19 +38,6 @@ class KeyRing(Protocol):
         ...
 
 
-def _is_one_of_them(ring: "Keys", _: object, current: str) -> None:
-    if ring.key(current) is None:
-        raise MisuseError(f"the current key {current!r} is not among the keys")
-
-
-def _are_keys(_: object, __: object, keys: Mapping[str, bytes]) -> None:
-    for key_id, key in keys.items():
-        if not key_id or len(key) != KEY_BYTES:
-            raise MisuseError(
-                f"key {key_id!r}: a key must have a name and exactly {KEY_BYTES} bytes"
-            )
-
-
 def _copy(keys: Mapping[str, bytes]) -> dict[str, bytes]:
     return dict(keys)
 
@@ -64,8 +50,17 @@ class Keys:
         MisuseError: a key has no name, or not 32 bytes; or the current key is not one of them.
     """
 
-    _keys: dict[str, bytes] = attrs.field(converter=_copy, repr=False, validator=_are_keys)
-    current: str = attrs.field(kw_only=True, validator=_is_one_of_them)
+    _keys: dict[str, bytes] = attrs.field(converter=_copy, repr=False)
+    current: str = attrs.field(kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        for key_id, key in self._keys.items():
+            if not key_id or len(key) != KEY_BYTES:
+                raise MisuseError(
+                    f"key {key_id!r}: a key must have a name and exactly {KEY_BYTES} bytes"
+                )
+        if self.current not in self._keys:
+            raise MisuseError(f"the current key {self.current!r} is not among the keys")
 
     def key(self, key_id: str) -> bytes | None:
         """The 32 bytes of a key, or None."""
@@ -127,32 +122,7 @@ def _nonce(number: int) -> bytes:
     return number.to_bytes(NONCE_BYTES, "big")
 
 
-# Pieces: splitting a content, and finding the pieces that a range needs.
-
-
-class Hash(Protocol):
-    """The methods of a `hashlib` hash that are used here."""
-
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
-
-
-@attrs.define(eq=False)
-class Hashed:
-    """Passes content on in chunks; once all have passed, it knows size and hash."""
-
-    _chunks: Iterable[bytes]
-    size: int = attrs.field(default=0, init=False)
-    _hash: Hash = attrs.field(factory=sha256, init=False)
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            self.size += len(chunk)
-            self._hash.update(chunk)
-            yield chunk
-
-    def digest(self) -> str:
-        return self._hash.hexdigest()
+# The pieces of a content.
 
 
 def plain_bytes(*, is_encrypted: bool) -> int:
@@ -184,43 +154,3 @@ def in_pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
                 del waiting[:size]
     if waiting:
         yield bytes(waiting)
-
-
-@attrs.frozen
-class Span:
-    """The bytes from `start` up to `stop` of a content stored in pieces of `piece` bytes."""
-
-    start: int
-    stop: int
-    piece: int
-
-    @classmethod
-    def of(cls, total: int, start: int, size: int | None, piece: int) -> "Span":
-        """The span of `size` bytes from `start`, cut to the content's `total` bytes; None: to its end.
-
-        Raises:
-            MisuseError: `start` or `size` is negative.
-        """
-        if start < 0 or (size is not None and size < 0):
-            raise MisuseError(f"start={start}, size={size}: start and size must be at least 0")
-        first = min(start, total)
-        return cls(first, total if size is None else min(first + size, total), piece)
-
-    @property
-    def size(self) -> int:
-        return self.stop - self.start
-
-    @property
-    def first(self) -> int:
-        """The number of the first piece of the span."""
-        return self.start // self.piece
-
-    @property
-    def last(self) -> int:
-        """The number of the last piece of the span; lower than `first` if the span is empty."""
-        return (self.stop - 1) // self.piece if self.size else self.first - 1
-
-    def trimmed(self, number: int, piece: bytes) -> bytes:
-        """The bytes of piece `number` that belong to the span."""
-        at = number * self.piece
-        return piece[max(self.start - at, 0) : self.stop - at]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import msgspec
 
+from persistence._store import StoreProblem
 from persistence.artifacts._store import (
     DROP_PIECES,
     AuditRecord,
@@ -20,7 +21,7 @@ from persistence.artifacts._store import (
     TableBackend,
     encoded,
 )
-from persistence.artifacts._verify import ArtifactTables
+from persistence.artifacts._verify import examined
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -113,14 +114,14 @@ class DuckDBBackend(TableBackend):
                 self._noted(self._records)
 
 
-def tables_of(cursor: "DuckDBPyConnection") -> ArtifactTables:
-    """All rows, read in the current transaction of the cursor."""
+def examined_in(cursor: "DuckDBPyConnection") -> tuple[Sequence[Entry], Sequence[StoreProblem]]:
+    """What `examined` finds in all rows, read in the current transaction of the cursor."""
     if cursor.execute(IS_THERE).fetchall() == [(0,)]:
-        return ArtifactTables()
-    return ArtifactTables(
-        rows=cursor.execute(ROWS).fetchall(),
-        pieces=dict(cursor.execute(PIECE_COUNTS).fetchall()),
-        records=[data for (data,) in cursor.execute(DuckDBBackend.RECORDS).fetchall()],
+        return (), ()
+    return examined(
+        cursor.execute(ROWS).fetchall(),
+        dict(cursor.execute(PIECE_COUNTS).fetchall()),
+        [data for (data,) in cursor.execute(DuckDBBackend.RECORDS).fetchall()],
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from io import FileIO
-from itertools import count
+from itertools import chain, count
 from pathlib import Path, PurePath
 from typing import BinaryIO, Final
 
@@ -115,10 +115,8 @@ class FolderBackend(Backend):
     def tidy(self, now: float) -> None:
         entered = {entry.slot for entry in self.entries()}
         with self._errors():
-            for path in (self.root / "content").iterdir():
-                if path.name not in entered and _is_old(path, now):
-                    path.unlink(missing_ok=True)
-            for path in (self.root / "entries").glob("*/*.new"):
+            contents = (p for p in (self.root / "content").iterdir() if p.name not in entered)
+            for path in chain(contents, (self.root / "entries").glob("*/*.new")):
                 if _is_old(path, now):
                     path.unlink(missing_ok=True)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import TypeAlias
 
 import attrs
 
@@ -77,58 +78,56 @@ COUNTED = {"put": 1, "expire": -1, "forget": -1}
 """How each action in the audit changes the number of entries."""
 
 
-@attrs.frozen(kw_only=True)
-class ArtifactTables:
-    """All rows of the tables at one moment.  A slot without an entry is the rest of an interrupted put; the next sweep
+ArtifactRow: TypeAlias = tuple[str, str, bytes | str]
+"""A row of the table `artifacts`: artifact, slot, entry."""
+
+
+def examined(
+    rows: Sequence[ArtifactRow], pieces: Mapping[str, int], records: Iterable[bytes | str]
+) -> tuple[Sequence[Entry], Sequence[StoreProblem]]:
+    """The readable entries, and the problems of all rows at one moment: those of `artifacts`, the number of pieces of each
+    slot, and the JSON of each audit record.  A slot without an entry is the rest of an interrupted put; the next sweep
     removes it."""
-
-    rows: Sequence[tuple[str, str, bytes | str]] = ()
-    """Rows of the table `artifacts`: artifact, slot, entry."""
-    pieces: Mapping[str, int] = {}
-    """The number of pieces of each slot."""
-    records: Sequence[bytes | str] = ()
-    """The JSON of each audit record."""
-
-    def examined(self) -> tuple[Sequence[Entry], Sequence[StoreProblem]]:
-        """The readable entries, and the problems of the rows."""
-        entries: list[Entry] = []
-        problems: list[StoreProblem] = []
-        for artifact, slot, data in self.rows:
-            try:
-                entry = decoded(data, "table artifacts")
-            except DamagedStoreError as damage:
-                problems.append(_of(artifact, str(damage)))
-                continue
-            problems += [_of(artifact, what) for what in self._wrong(entry, artifact, slot)]
-            entries.append(entry)
-        return entries, [*problems, *self._miscounted()]
-
-    def _wrong(self, entry: Entry, artifact: str, slot: str) -> Iterator[str]:
+    entries: list[Entry] = []
+    problems: list[StoreProblem] = []
+    for artifact, slot, data in rows:
+        try:
+            entry = decoded(data, "table artifacts")
+        except DamagedStoreError as damage:
+            problems.append(_of(artifact, str(damage)))
+            continue
         for name, there, due in (
             ("artifact", artifact, entry.metadata.id),
             ("slot", slot, entry.slot),
         ):
             if there != due:
-                yield f"column {name} has {there!r:.100}, the entry has {due!r:.100}"
-        count, held = pieces_of(entry.metadata), self.pieces.get(entry.slot, 0)
+                what = f"column {name} has {there!r:.100}, the entry has {due!r:.100}"
+                problems.append(_of(artifact, what))
+        count, held = pieces_of(entry.metadata), pieces.get(entry.slot, 0)
         if held > count:
-            yield f"{held} pieces are there, its content has {count}"
+            what = f"{held} pieces are there, its content has {count}"
+            problems.append(_of(artifact, what))
+        entries.append(entry)
+    return entries, [*problems, *_miscounted(rows, records)]
 
-    def _miscounted(self) -> Iterator[StoreProblem]:
-        """Artifacts with more or fewer entries than the audit says."""
-        due = Counter[str]()
-        for data in self.records:
-            try:
-                record = decoded_record(data, "table artifact_audit")
-            except DamagedStoreError as damage:
-                yield StoreProblem(what=str(damage))
-                return
-            due[record.artifact] += COUNTED.get(record.action, 0)
-        held = Counter(artifact for artifact, _, _ in self.rows)
-        for artifact in sorted(due.keys() | held.keys()):
-            if due[artifact] != held[artifact]:
-                what = f"it was put {due[artifact]} times and is there {held[artifact]} times"
-                yield _of(artifact, what)
+
+def _miscounted(
+    rows: Sequence[ArtifactRow], records: Iterable[bytes | str]
+) -> Iterator[StoreProblem]:
+    """Artifacts with more or fewer entries than the audit says."""
+    due = Counter[str]()
+    for data in records:
+        try:
+            record = decoded_record(data, "table artifact_audit")
+        except DamagedStoreError as damage:
+            yield StoreProblem(what=str(damage))
+            return
+        due[record.artifact] += COUNTED.get(record.action, 0)
+    held = Counter(artifact for artifact, _, _ in rows)
+    for artifact in sorted(due.keys() | held.keys()):
+        if due[artifact] != held[artifact]:
+            what = f"it was put {due[artifact]} times and is there {held[artifact]} times"
+            yield _of(artifact, what)
 
 
 def _of(artifact: str, what: str) -> StoreProblem:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from blocks import Recorded, TimelineId, decode_event
 from persistence.duckdb._quality_signals import QUALITY
-from persistence.duckdb._tables import STANDS_IN, fetching, whole
+from persistence.duckdb._tables import STANDS_IN, whole
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.sql._database import Dialect
 from persistence.sql._index import Condition, SQLIndex
-from persistence.sql._views import Words, views
+from persistence.sql._views import Words, json_path, views
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -106,7 +106,7 @@ class DuckDBIndex(SQLIndex):
             cursor.execute(statement, parameters)
             while rows := cursor.fetchmany(ROWS):
                 for (name, number), some in groupby(rows, key=lambda row: row[:2]):
-                    events = whole((row[2:] for row in some), fetching(second, number))
+                    events = whole((row[2:] for row in some), second, number)
                     for version, payload in events:
                         yield TimelineId(name), (version, decode_event(payload))
 
@@ -137,10 +137,10 @@ class _Words(Words):
     happened: ClassVar[str] = "make_timestamp(TRY_CAST(ts * 1000000 AS BIGINT))"
 
     def text(self, json: str, path: str) -> str:
-        return f"json_extract_string({json}, '{_at(path)}')"
+        return f"json_extract_string({json}, '{json_path(path)}')"
 
     def inner(self, json: str, path: str) -> str:
-        return f"json_extract({json}, '{_at(path)}')"
+        return f"json_extract({json}, '{json_path(path)}')"
 
     def number(self, json: str, path: str) -> str:
         return f"TRY_CAST({self.inner(json, path)} AS BIGINT)"
@@ -155,7 +155,7 @@ class _Words(Words):
         return f"({number})::BIGINT"
 
     def length(self, json: str, path: str) -> str:
-        return f"json_array_length({json}, '{_at(path)}')"
+        return f"json_array_length({json}, '{json_path(path)}')"
 
     def lines(self, json: str, path: str, each: str) -> str:
         return f"nullif(array_to_string({self._list(json, path, each)}, chr(10)), '')"
@@ -168,15 +168,10 @@ class _Words(Words):
         return f"list_concat({', '.join(parts)})"
 
     def _list(self, json: str, path: str, each: str) -> str:
-        return f"[{each} FOR item IN json_extract({json}, '{_at(path)}[*]')]"
+        return f"[{each} FOR item IN json_extract({json}, '{json_path(path)}[*]')]"
 
     def has(self, json: str, path: str, wanted: str) -> str:
-        return f"list_contains(json_extract_string({json}, '{_at(path)}[*]'), {wanted})"
-
-
-def _at(path: str) -> str:
-    names = path.split(".") if path else ()
-    return "$" + "".join(f"[{name}]" if name.isdecimal() else f".{name}" for name in names)
+        return f"list_contains(json_extract_string({json}, '{json_path(path)}[*]'), {wanted})"
 
 
 QUERIES: Final = (*views(_Words()), ("quality", QUALITY))

@@ -85,14 +85,6 @@ def _renew_views(cursor: "DuckDBPyConnection", path: Path) -> None:
         cursor.execute(statement)
 
 
-def audit_records(cursor: "DuckDBPyConnection") -> int:
-    """The number of records in the audit of artifacts."""
-    if cursor.execute(AUDIT).fetchall() == [(0,)]:  # nobody has put an artifact yet
-        return 0
-    [(count,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
-    return int(count)
-
-
 def _create(path: Path) -> None:
     """Create the file under another name and rename it at the end, so that an incomplete file is never opened."""
     import duckdb
@@ -308,7 +300,10 @@ class Marks:
 def held_in(cursor: "DuckDBPyConnection") -> Marks:
     """How many there are."""
     [(events,)] = cursor.execute(COUNT).fetchall()
-    return Marks(events + removed_events(cursor), audit_records(cursor))
+    records = 0
+    if cursor.execute(AUDIT).fetchall() != [(0,)]:  # else nobody has put an artifact yet
+        [(records,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
+    return Marks(events + removed_events(cursor), records)
 
 
 def loss(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
@@ -338,8 +333,8 @@ class FileLock:
     path: Path
     _file: FileIO
     _is_new: bool
-    _marks: Marks | None
-    """None: there was no lock file, and nothing was noted since."""
+    acknowledged: Marks | None
+    """The acknowledged numbers; None: there was no lock file, and nothing was noted since."""
     _identity: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     @classmethod
@@ -400,23 +395,15 @@ class FileLock:
         """Whether this lock belongs to the file with this device and inode, under any of its names."""
         return self._identity == file
 
-    def acknowledged(self) -> Marks | None:
-        """The acknowledged numbers; None if there was no lock file."""
-        return self._marks
-
-    def note(self, *, events: int | None = None, records: int | None = None) -> None:
-        """Set the acknowledged numbers; None leaves a number unchanged.
+    def note(self, **changed: int) -> None:
+        """Set the acknowledged numbers that have `changed`: `events`, `records`.
 
         The write is not synced: after a power failure an older number only makes the check less strict.  A failed
         write raises nothing, because the events themselves are already committed.
         """
-        marks = self._marks or Marks()
-        marks = Marks(
-            marks.events if events is None else events,
-            marks.records if records is None else records,
-        )
-        if self._marks or events is not None or records is not None:
-            self._marks = marks
+        marks = attrs.evolve(self.acknowledged or Marks(), **changed)
+        if self.acknowledged or changed:
+            self.acknowledged = marks
         text = RECORD.format(os.getpid(), marks.events, marks.records)
         with suppress(OSError):
             os.pwrite(self._file.fileno(), text.encode(), 0)

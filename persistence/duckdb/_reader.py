@@ -1,6 +1,6 @@
 """Reads logs from a DuckDB file: joins large events from their pieces, reads archives, and skips nothing."""
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -10,9 +10,9 @@ import attrs
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_within
 from persistence._log import Rest, chain_at, damaged, events_of
-from persistence._store import Skim
+from persistence._store import Kinds, Skim
 from persistence.duckdb._file import interrupts, translated
-from persistence.duckdb._tables import Row, fetching, linked, rest_of, whole
+from persistence.duckdb._tables import Row, linked, rest_of, whole
 from persistence.duckdb._writer import CursorPool, StoredTimeline, Writer
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Reader:
         size = 0
         try:
             with self.cursor() as cursor:
-                for row in whole(rows, fetching(cursor, timeline.number)):
+                for row in whole(rows, cursor, timeline.number):
                     size += len(row[1])
                     yield row
         except CodecError as error:
@@ -152,20 +152,17 @@ class Reader:
             self._passed(size)
 
     def skimmed(
-        self,
-        timelines: Sequence[TimelineId],
-        first: int,
-        kinds: Collection[str],
-        always: Collection[str],
+        self, timelines: Sequence[TimelineId], first: int, kinds: Kinds
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """Small parts of timelines, ordered by their number in the file, with one query for each batch of neighbours."""
+        wanted, always = kinds
         stored: list[StoredTimeline] = []
         for names in _batches(timelines):
             with self._asking():
                 stored += self._writer.heads.load(names).values()
         for batch in _batches(sorted(stored, key=lambda each: each.number)):
             there = [each for each in batch if each.head.version]
-            rows = self._skimmed_rows(there, first, ({*kinds, *always}, always))
+            rows = self._skimmed_rows(there, first, ({*wanted, *always}, always))
             for each in batch:
                 events = events_of(each.name, self._whole(each, rows.get(each.number, ())))
                 start, fold = each.head.window_start(), _fold(each)
@@ -175,15 +172,15 @@ class Reader:
                     Skim(
                         first=[event for event in events if event[0] <= first],
                         compaction=next((event for event in events if event[0] == fold), None),
-                        window=[event for event in window if kind_of(event[1]) in kinds],
+                        window=[event for event in window if kind_of(event[1]) in wanted],
                         always=[event for event in events if kind_of(event[1]) in always],
                     ),
                 )
 
     def _skimmed_rows(
-        self, timelines: Sequence[StoredTimeline], first: int, kinds: Sequence[Collection[str]]
+        self, timelines: Sequence[StoredTimeline], first: int, kinds: Kinds
     ) -> dict[int, list[Row]]:
-        """`kinds`: those of the window, and those of what is before it."""
+        """`kinds`: all, and those of what is before the window."""
         if not timelines:
             return {}
         numbers = [each.number for each in timelines]

@@ -3,7 +3,7 @@
 import glob
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -34,7 +34,6 @@ from persistence._file import (
 )
 from persistence._log import (
     Attempts,
-    Head,
     Removed,
     Rest,
     StoredEvent,
@@ -45,7 +44,7 @@ from persistence._log import (
     checked_fork_window,
     timeline_infos,
 )
-from persistence._store import EventStore, Skim, StoreReport
+from persistence._store import EventStore, Kinds, Skim, StoreReport
 from persistence.duckdb._dialect import DuckDBIndex
 from persistence.duckdb._file import (
     FileLock,
@@ -136,7 +135,7 @@ class DuckDBStore(RelationalStore):
 
     def _refuse_a_lost_tail(self) -> None:
         """Refuse a file that lacks acknowledged events: new events would get the versions of the lost ones."""
-        acknowledged = self._lock.acknowledged()
+        acknowledged = self._lock.acknowledged
         with errors(self.path), cursor_of(self._connection) as cursor:
             held = held_in(cursor)
             what = loss(cursor, held, acknowledged)
@@ -184,7 +183,7 @@ class DuckDBStore(RelationalStore):
         return [(seq, payload.encode()) for seq, payload in page]
 
     def head(self, timeline_id: TimelineId) -> int:
-        return self._head(timeline_id).version
+        return self._timeline(timeline_id).head.version
 
     def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
         timeline = self._timeline(timeline_id)
@@ -192,9 +191,6 @@ class DuckDBStore(RelationalStore):
         if version and not last:  # not appended by this store
             [last] = self._reader.ids(timeline, version, version)
         return version, last
-
-    def _head(self, timeline_id: TimelineId) -> Head:
-        return self._timeline(timeline_id).head
 
     def _timeline(self, timeline_id: TimelineId) -> StoredTimeline:
         self._refuse_if_not_ours()
@@ -205,7 +201,7 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         with self._group.alone():
             self._refuse_if_not_ours()
-            head = checked_fork(source, target, at, self._head)
+            head = checked_fork(source, target, at, lambda name: self._timeline(name).head)
             checked_fork_window(source, at, head, self.kept(source))
             self._writer.fork(source, at, append)
         if append.error:
@@ -218,14 +214,10 @@ class DuckDBStore(RelationalStore):
             return timeline_infos(all_heads(cursor))
 
     def _skimmed(
-        self,
-        timelines: Sequence[TimelineId],
-        first: int,
-        kinds: Collection[str],
-        always: Collection[str],
+        self, timelines: Sequence[TimelineId], first: int, kinds: Kinds
     ) -> Iterator[tuple[TimelineId, Skim]]:
         self._refuse_if_not_ours()
-        return self._reader.skimmed(timelines, first, kinds, always)
+        return self._reader.skimmed(timelines, first, kinds)
 
     def kept(self, timeline_id: TimelineId) -> Rest:
         return self._reader.rest(self._timeline(timeline_id))
@@ -264,7 +256,7 @@ class DuckDBStore(RelationalStore):
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks | None]]":
         """A cursor to read the tables with, and the numbers acknowledged before."""
         self._refuse_if_not_ours()
-        acknowledged = self._lock.acknowledged()
+        acknowledged = self._lock.acknowledged
         with self._reading() as cursor:
             yield cursor, acknowledged
         self._cache.passed()
@@ -348,8 +340,6 @@ LARGE: Final = 256_000
 LOG_BYTES_MAX: Final = 8_000_000
 """Bytes of a write-ahead log that is then folded at once; otherwise the writer does so at twice this size, in a commit for
 which all other appends wait."""
-UNKNOWN: Final = ENOUGH
-"""Bytes to count for a read or a write of unknown size."""
 
 
 @attrs.define(eq=False)
@@ -363,8 +353,9 @@ class Cache:
     _path: Path
     _passed: int = attrs.field(default=0, init=False)
 
-    def passed(self, size: int = UNKNOWN) -> None:
-        """Count `size` bytes read or written; the caller must not hold a cursor or be committing."""
+    def passed(self, size: int = ENOUGH) -> None:
+        """Count `size` bytes read or written, of an unknown size as many as are enough; the caller must not hold a cursor
+        or be committing."""
         self._passed += size
         if self._passed < ENOUGH:
             return
@@ -436,7 +427,7 @@ class DuckDBLocation(FileLocation):
             if can_lock:
                 with system_errors(path):
                     copied(path, ("", ".wal"), folder)
-            acknowledged = lock.acknowledged()
+            acknowledged = lock.acknowledged
         finally:
             lock.abandon()
         cut, missing = _cut(copy, acknowledged)
@@ -453,9 +444,7 @@ class DuckDBLocation(FileLocation):
 
     def remove(self) -> None:
         for ending in ("", ".wal", ".lock"):
-            path = self.path.with_name(self.path.name + ending)
-            if path.exists():
-                path.unlink()
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
 
 
 HEADERS: Final = 3 * 4096

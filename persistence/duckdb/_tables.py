@@ -65,8 +65,6 @@ FORMAT: Final = 4
 
 Row: TypeAlias = tuple[int, str]
 """A version, and the payload of its row."""
-Fetch: TypeAlias = Callable[[Sequence[int]], Sequence[tuple[int, int, str]]]
-"""Reads the pieces of events, given their versions: (version, number of the piece, text)."""
 
 LARGE: Final = 16_000
 """Bytes of JSON above which an event is stored in pieces: DuckDB loads 2,048 rows of a column into memory at once, at
@@ -111,8 +109,9 @@ def pieces_of(data: bytes) -> Iterator[str]:
         yield decoder.decode(data[begin : begin + PIECE])
 
 
-def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
-    """The rows, with the JSON of the event instead of a stand-in; few of them are in memory at a time.
+def whole(rows: Iterable[Row], cursor: "DuckDBPyConnection", timeline: int) -> Iterator[Row]:
+    """The rows of a timeline, given its number, with the JSON of the event instead of a stand-in; few of them are in memory
+    at a time.
 
     Raises:
         CodecError: a piece is missing.
@@ -123,27 +122,19 @@ def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
         waiting.append(row)
         pieces += _count(row[1])
         if pieces >= FETCHED:
-            yield from _joined(waiting, fetch)
+            yield from _joined(waiting, cursor, timeline)
             waiting, pieces = [], 0
-    yield from _joined(waiting, fetch)
+    yield from _joined(waiting, cursor, timeline)
 
 
-def fetching(cursor: "DuckDBPyConnection", number: int) -> Fetch:
-    """A function that reads the pieces of events of timeline `number`."""
-
-    def fetch(versions: Sequence[int]) -> Sequence[tuple[int, int, str]]:
-        marks = ", ".join(["?"] * len(versions))
-        statement = f"SELECT seq, number, piece FROM pieces WHERE timeline = ? AND seq IN ({marks})"  # noqa: S608 -- (?)
-        return cursor.execute(statement, [number, *versions]).fetchall()
-
-    return fetch
-
-
-def _joined(rows: Sequence[Row], fetch: Fetch) -> Iterator[Row]:
+def _joined(rows: Sequence[Row], cursor: "DuckDBPyConnection", timeline: int) -> Iterator[Row]:
     large = [version for version, payload in rows if is_stand_in(payload)]
     parts: dict[int, dict[int, str]] = {version: {} for version in large}
-    for version, number, piece in fetch(large) if large else ():
-        parts[version][number] = piece
+    if large:
+        marks = ", ".join(["?"] * len(large))
+        statement = f"SELECT seq, number, piece FROM pieces WHERE timeline = ? AND seq IN ({marks})"  # noqa: S608 -- (?)
+        for version, number, piece in cursor.execute(statement, [timeline, *large]).fetchall():
+            parts[version][number] = piece
     for version, payload in rows:
         pieces = parts.pop(version, None)
         yield version, payload if pieces is None else _text(version, payload, pieces)
@@ -252,7 +243,7 @@ def linked(cursor: "DuckDBPyConnection", number: int) -> Callable[[int], Sequenc
 
     def row(version: int) -> Sequence[LinkedRow]:
         rows = cursor.execute(_LINKED, [number, version]).fetchall()
-        events = whole([(seq, payload) for seq, payload, _ in rows], fetching(cursor, number))
+        events = whole([(seq, payload) for seq, payload, _ in rows], cursor, number)
         return [
             (seq, payload.encode(), link)
             for (seq, payload), (*_, link) in zip(events, rows, strict=True)

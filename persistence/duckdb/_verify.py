@@ -13,7 +13,7 @@ from persistence._archive import archive_problems
 from persistence._log import ALTERED, Rest, Walk, chain_step, content_hash, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
-from persistence.artifacts._duckdb import DuckDBBackend, tables_of
+from persistence.artifacts._duckdb import DuckDBBackend, examined_in
 from persistence.artifacts._verify import Examination
 from persistence.duckdb._file import (
     FileLock,
@@ -25,7 +25,7 @@ from persistence.duckdb._file import (
     held_in,
     loss,
 )
-from persistence.duckdb._tables import Row, all_rests, fetching, whole
+from persistence.duckdb._tables import Row, all_rests, whole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -87,7 +87,7 @@ def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
         connection = connect(path, access_mode="READ_ONLY")
         try:
             with errors(path), cursor_of(connection) as cursor:
-                return verify_tables(cursor, path, lock.acknowledged(), keys)
+                return verify_tables(cursor, path, lock.acknowledged, keys)
         finally:
             connection.close()
     finally:
@@ -104,7 +104,7 @@ def verify_tables(
         what = loss(cursor, held_in(cursor), acknowledged)
         problems = [*islice(_problems(cursor, counts, all_rests(cursor)), PROBLEMS_MAX)]
         with errors(path):
-            entries, damage = tables_of(cursor).examined()
+            entries, damage = examined_in(cursor)
     finally:
         cursor.execute("ROLLBACK")
     if what:
@@ -117,12 +117,12 @@ def verify_tables(
                 yield second
 
         backend = DuckDBBackend(lent, lent, lambda _: None)
-        examined = Examination(backend, keys).problems(entries)
+        contents = Examination(backend, keys).problems(entries)
         return StoreReport(
             timelines=len(counts),
             events=sum(row[2] for row in counts),
             artifacts=len(entries),
-            problems=tuple(islice(chain(problems, damage, examined), PROBLEMS_MAX)),
+            problems=tuple(islice(chain(problems, damage, contents), PROBLEMS_MAX)),
         )
 
 
@@ -187,7 +187,7 @@ def _event_problems(
         while page := cursor.fetchmany(PAGE):
             for number, seq, payload, *columns in page:
                 if number in names:
-                    row = whole([(seq, payload)], fetching(second, number))
+                    row = whole([(seq, payload)], second, number)
                     for what in _row_problems(row, columns, blocks[number], chains[number]):
                         yield StoreProblem(timeline=names[number], version=seq, what=what)
         heads = {

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection as Raw
 
-COLUMNS: Final = {
-    table.name: ", ".join(column.split()[0] for column in table.columns.split(", "))
-    for table in TABLES
-}
+COLUMNS: Final = {table.name: table.names for table in TABLES}
 KEYS: Final = {
     "events": "timeline",
     "heads": "timeline",

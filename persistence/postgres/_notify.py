@@ -203,10 +203,6 @@ JOIN_SECONDS: Final = 2.0
 NAME: Final = "foldline-listen"
 
 
-class PooledError(Exception):
-    """The connection goes through a pooler, which shares it between clients."""
-
-
 @attrs.define(eq=False)
 class _Bell:
     """Ends the wait of a thread from any other thread."""
@@ -253,14 +249,8 @@ class _Ear:
 
     @classmethod
     def of(cls, raw: "Connection[Any]", clock: Callable[[], float]) -> Self:
-        """Prepare a connection for listening.
-
-        Raises:
-            PooledError: the connection goes through a pooler.
-        """
+        """Prepare a connection for listening."""
         connection = PostgresConnection(raw)
-        if is_pooled(raw):
-            raise PooledError
         connection.run(PATIENCE)
         [(store, tenant)] = connection.rows(WHERE)
         connection.run(HOLD, [ANYBODY])
@@ -347,9 +337,10 @@ class Listener:
             while self._goes_on():
                 try:
                     with closing(self._connect()) as raw:
+                        if is_pooled(raw):  # a pooler shares a connection between clients
+                            self._is_over = True
+                            continue
                         self._listen(_Ear.of(raw, self._clock), bell)
-                except PooledError:
-                    self._is_over = True
                 except (psycopg.Error, OSError):
                     pause = PAUSES[0] if self.hears else min(2 * pause, longest)
                     self._lost()

@@ -40,8 +40,7 @@ def _creating(table: Table) -> Iterator[str]:
     yield f"CREATE POLICY own_rows ON {stored} USING (tenant = {TENANT})"
     yield f"ALTER TABLE {stored} ENABLE ROW LEVEL SECURITY"
     yield f"ALTER TABLE {stored} FORCE ROW LEVEL SECURITY"
-    names = ", ".join(column.split()[0] for column in table.columns.split(", "))
-    query = f"SELECT {names} FROM {stored} WHERE tenant = {TENANT}"  # noqa: S608 -- constants
+    query = f"SELECT {table.names} FROM {stored} WHERE tenant = {TENANT}"  # noqa: S608 -- constants
     yield f"CREATE VIEW {table.name} WITH (security_invoker = true) AS {query}"
 
 

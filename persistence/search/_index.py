@@ -2,10 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
-
-import attrs
 
 from blocks import (
     Block,
@@ -18,51 +16,28 @@ from blocks import (
     path_of,
 )
 from persistence._archive import archived_events
-from persistence._store import BlockIndex, EventStore, Scan, TurnChange
+from persistence._store import BlockIndex, EventStore, Scan
 
 
-def index_of(store: EventStore, *, passes_over: bool = False) -> BlockIndex:
-    """The index of a store, and of its archives; `passes_over` those that cannot be read now."""
-    return WithArchives(store.block_index(), store, passes_over)
+def index_of(store: EventStore, timeline: TimelineId) -> BlockIndex:
+    """The index of a store; for a timeline with archives, which it does not cover, a scan."""
+    return Scan(store) if store.kept(timeline).archives else store.block_index()
 
 
-@attrs.frozen
-class WithArchives:
-    """The index of a store, and a scan of its archives, which the index does not cover."""
-
-    _index: BlockIndex
-    _store: EventStore
-    _passes_over: bool
-
-    def candidates(
-        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
-    ) -> Iterator[tuple[TimelineId, Recorded]]:
-        yield from self._index.candidates(words, kinds, timeline)
-        for name, rest in self._store.trimmed().items():
-            left = self._store.at_hand(name)[0] if self._passes_over else rest
-            for archive in left.archives if timeline in (None, name) else ():
-                for recorded in archived_events(archive, archive.first, archive.last):
-                    if isinstance(recorded[1], BlockAppended):
-                        yield name, recorded
-
-    def related(
-        self,
-        timeline: TimelineId,
-        stems: Collection[str],
-        *,
-        after: int = 0,
-        last: int | None = None,
-    ) -> Iterable[Recorded]:
-        return self._of(timeline).related(timeline, stems, after=after, last=last)
-
-    def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
-        return self._of(timeline).new_turns(timeline, last)
-
-    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
-        return self._of(timeline).turns(timeline, last, after=after)
-
-    def _of(self, timeline: TimelineId) -> BlockIndex:
-        return Scan(self._store) if self._store.kept(timeline).archives else self._index
+def candidates_in(
+    store: EventStore,
+    words: Collection[str],
+    kinds: Collection[str],
+    timeline: TimelineId | None,
+) -> Iterator[tuple[TimelineId, Recorded]]:
+    """The candidates of the index of a store, and its archived blocks; of all timelines, those that can be read now."""
+    yield from store.block_index().candidates(words, kinds, timeline)
+    for name, rest in store.trimmed().items():
+        left = rest if timeline else store.at_hand(name)[0]
+        for archive in left.archives if timeline in (None, name) else ():
+            for recorded in archived_events(archive, archive.first, archive.last):
+                if isinstance(recorded[1], BlockAppended):
+                    yield name, recorded
 
 
 def names_left(

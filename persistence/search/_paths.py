@@ -6,13 +6,13 @@ both are counted from the beginning until one has the path.
 The store's block index gives the events that may be relevant.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from blocks import (
     AssistantBlock,
     Block,
     BlockAppended,
-    Event,
     OpaqueBlock,
     RangeCompacted,
     RangeSummary,
@@ -28,7 +28,7 @@ from blocks import (
     version_in,
 )
 from persistence._store import EventStore
-from persistence.search._index import index_of, names_left
+from persistence.search._index import candidates_in, index_of, names_left
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
@@ -49,7 +49,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
             if name == path:
                 return block
         rest.refuse_forgotten(timeline, 1, f"no block is left at {path!r:.300}")
-    return _first(path, index_of(store).related(timeline, stems_of(path)))
+    return _first(path, index_of(store, timeline).related(timeline, stems_of(path)))
 
 
 def _block_of(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
@@ -61,7 +61,7 @@ def _block_of(store: EventStore, timeline: TimelineId, path: str, version: int) 
     if not isinstance(event, RangeCompacted) or not _is_named(event.summary, version, path):
         return None
     stem = path_stem(event.summary)
-    later = index_of(store).related(timeline, (stem,), after=version)
+    later = index_of(store, timeline).related(timeline, (stem,), after=version)
     summary = event.summary
     for _, other in later:
         if isinstance(other, SummaryReplaced) and other.compaction == version:
@@ -77,51 +77,33 @@ def _first(path: str, events: Iterable[Recorded]) -> Block | None:
     """The block at a path; `events` are those of the log that `BlockIndex.related` gives for it.
 
     Blocks are counted by turn.  If names of turns contain dots, blocks of two turns can have the same path; the path
-    then means the block of the turn whose name has no dot, as in `Naming`.
+    then means the block of the turn whose name has no dot, as in `Naming`. Summaries that compactions wrote are counted by
+    themselves.
     """
-    owner = turn_in(path)
-    own, alike = dict.fromkeys(stems_of(path), 0), dict.fromkeys(stems_of(path), 0)
+    owner, stems = turn_in(path), stems_of(path)
+    own, alike, folds = Counter[str](), Counter[str](), Counter[str]()
     other: Block | None = None
-    summaries = _Summaries(path)
+    summary: Block | None = None
+    folded = 0
     for version, event in events:
-        if not isinstance(event, BlockAppended):
-            summaries.add(version, event)
-            continue
-        block, stem = event.block, path_stem(event.block)
-        if stem not in own:
-            continue
-        alike[stem] += 1
-        if other is None and path_of(block, alike[stem]) == path:
-            other = block
-        if block.turn == owner and not isinstance(block, RangeSummary):
-            own[stem] += 1
-            if path_of(block, own[stem]) == path:
-                return block
-    return summaries.block or other
-
-
-class _Summaries:
-    """The summaries that compactions wrote, counted as blocks are; `block` is the one at `path`, or None."""
-
-    def __init__(self, path: str) -> None:
-        self.block: Block | None = None
-        self._path = path
-        self._counts = dict.fromkeys(stems_of(path), 0)
-        self._version = 0
-
-    def add(self, version: int, event: Event) -> None:
-        """Handle the next event, if it writes or replaces a summary."""
-        if not isinstance(event, RangeCompacted | SummaryReplaced):
-            return
-        stem = path_stem(event.summary)
-        if stem not in self._counts:
-            return
-        if isinstance(event, SummaryReplaced):
-            self.block = event.summary if event.compaction == self._version else self.block
-            return
-        self._counts[stem] += 1
-        if path_of(event.summary, self._counts[stem]) == self._path:
-            self.block, self._version = event.summary, version
+        match event:
+            case BlockAppended(block=block) if (stem := path_stem(block)) in stems:
+                alike[stem] += 1
+                if other is None and path_of(block, alike[stem]) == path:
+                    other = block
+                if block.turn == owner and not isinstance(block, RangeSummary):
+                    own[stem] += 1
+                    if path_of(block, own[stem]) == path:
+                        return block
+            case RangeCompacted(summary=block) if (stem := path_stem(block)) in stems:
+                folds[stem] += 1
+                if path_of(block, folds[stem]) == path:
+                    summary, folded = block, version
+            case SummaryReplaced(summary=block) if path_stem(block) in stems:
+                summary = block if event.compaction == folded else summary
+            case _:
+                pass
+    return summary or other
 
 
 def stems_of(path: str) -> tuple[str, ...]:
@@ -140,7 +122,7 @@ def source_at(store: EventStore, timeline: TimelineId, source: str) -> int:
     Raises:
         ClosedError: the store is closed.
     """
-    candidates = index_of(store).candidates((source.casefold(),), (), timeline)
+    candidates = candidates_in(store, (source.casefold(),), (), timeline)
     return max(
         (
             version

@@ -5,7 +5,7 @@ paths, for which it has to count the earlier blocks of the turn with the same st
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, cached_property
@@ -41,7 +41,7 @@ from blocks import (
     version_in,
 )
 from persistence._store import BlockIndex, EventStore, TurnChange
-from persistence.search._index import index_of, names_left
+from persistence.search._index import candidates_in, index_of, names_left
 
 LIMIT_MAX: Final = 1_000
 
@@ -59,9 +59,7 @@ class BlockMatch:
     version: int
     at: float
     block: Block
-
-
-_Scored: TypeAlias = tuple[float, BlockMatch]
+    score: float
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +94,7 @@ def search_blocks(
     """See `EventStore.search`."""
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    parsed, index = Query.read(query), index_of(store, passes_over=not timeline)
+    parsed = Query.read(query)
 
     @cache
     def withheld(name: TimelineId) -> Collection[BlockId]:
@@ -105,36 +103,37 @@ def search_blocks(
     def is_hidden(match: BlockMatch) -> bool:
         return not hidden and match.block.id in withheld(match.timeline)
 
-    best = _best(_scored(index, parsed, timeline), limit, is_hidden)
-    paths = _paths(store, index, [match for _, match in best])
-    return [_hit(parsed, points, match, paths) for points, match in best]
+    best = _best(_matches(store, parsed, timeline), limit, is_hidden)
+    paths = _paths(store, best)
+    return [_hit(parsed, match, paths) for match in best]
 
 
-def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
+def _matches(
+    store: EventStore, query: "Query", timeline: TimelineId | None
+) -> Iterator[BlockMatch]:
     words = {word for needle in query.wanted for word in needle.words}
-    for name, (version, event) in index.candidates(words, query.types, timeline):
+    for name, (version, event) in candidates_in(store, words, query.types, timeline):
         if not isinstance(event, BlockAppended) or not query.accepts(event.block):
             continue
         folded = searched_text(event.block).casefold()
         if query.matches(folded):
-            yield score(query, folded), BlockMatch(name, version, event.at, event.block)
+            yield BlockMatch(name, version, event.at, event.block, score(query, folded))
 
 
 def _best(
-    matches: Iterable[_Scored], limit: int, is_hidden: Callable[[BlockMatch], bool]
-) -> list[_Scored]:
+    matches: Iterable[BlockMatch], limit: int, is_hidden: Callable[[BlockMatch], bool]
+) -> list[BlockMatch]:
     """The best matches that are not hidden, best first; only those are asked about that would be among the best."""
-    best: list[tuple[tuple[float, float, int, str], int, _Scored]] = []
-    for number, scored in enumerate(matches):
-        points, match = scored
-        rank = points, match.at, match.version, match.timeline
+    best: list[tuple[tuple[float, float, int, str], int, BlockMatch]] = []
+    for number, match in enumerate(matches):
+        rank = match.score, match.at, match.version, match.timeline
         if (len(best) == limit and rank <= best[0][0]) or is_hidden(match):
             continue
-        (heappushpop if len(best) == limit else heappush)(best, (rank, -number, scored))
-    return [scored for _, _, scored in sorted(best, reverse=True)]
+        (heappushpop if len(best) == limit else heappush)(best, (rank, -number, match))
+    return [match for _, _, match in sorted(best, reverse=True)]
 
 
-def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> dict[_Place, str]:
+def _paths(store: EventStore, best: Sequence[BlockMatch]) -> dict[_Place, str]:
     """The paths of matches, as `Timeline.read` accepts them, by timeline and version."""
     by_timeline: dict[TimelineId, list[BlockMatch]] = {}
     for match in sorted(best, key=lambda each: each.version):
@@ -142,7 +141,7 @@ def _paths(store: EventStore, index: BlockIndex, best: Sequence[BlockMatch]) -> 
     paths: dict[_Place, str] = {}
     for timeline, own in by_timeline.items():
         versions = {match.version for match in own}
-        names = _counted(index, timeline, own)
+        names = _counted(index_of(store, timeline), timeline, own)
         if forgotten := store.at_hand(timeline)[0].forgotten:
             names = ((v, path) for v, _, path in names_left(store, timeline, forgotten))
         paths |= {(timeline, version): path for version, path in names if version in versions}
@@ -202,7 +201,7 @@ def _count(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator
             yield version, path if certain else path_at(block, version)
 
 
-def _hit(query: "Query", points: float, match: BlockMatch, paths: dict[_Place, str]) -> Hit:
+def _hit(query: "Query", match: BlockMatch, paths: dict[_Place, str]) -> Hit:
     text, matches = snippet(query, searched_text(match.block))
     return Hit(
         timeline=match.timeline,
@@ -211,7 +210,7 @@ def _hit(query: "Query", points: float, match: BlockMatch, paths: dict[_Place, s
         path=paths[match.timeline, match.version],
         type=tag_of(match.block),
         at=match.at,
-        score=points,
+        score=match.score,
         snippet=text,
         matches=matches,
     )
@@ -238,10 +237,6 @@ class Needle:
 
     words: tuple[str, ...]
     """The words, case-folded."""
-
-    @classmethod
-    def of(cls, text: str) -> "Needle":
-        return cls(tuple(text.casefold().split()))
 
     @cached_property
     def _phrase(self) -> re.Pattern[str]:
@@ -311,8 +306,8 @@ class Query:
         )
 
 
-def _needles(texts: "list[str] | tuple[str, ...]") -> tuple[Needle, ...]:
-    needles = (Needle.of(text) for text in texts)
+def _needles(texts: Iterable[str]) -> tuple[Needle, ...]:
+    needles = (Needle(tuple(text.casefold().split())) for text in texts)
     return tuple(dict.fromkeys(needle for needle in needles if needle.words))
 
 
@@ -389,16 +384,19 @@ def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
         for span in islice(needle.spans(folded), _SPANS_MAX)
     )
     first, last = _closest(spans)
-    to_original = _Offsets(text, folded)
-    begin = to_original.of(first)
+    # Where each letter begins in the folded text: folding turns some into several.
+    starts: Sequence[int] = range(len(text) + 1)
+    if len(text) != len(folded):  # else each letter folds to one: none folds to nothing
+        starts = [0, *accumulate(len(letter.casefold()) for letter in text)]
+    begin = bisect_right(starts, first) - 1
     line = text.rfind("\n", 0, begin) + 1
     start = _word_start(text, line, begin)
-    line_end = text.find("\n", to_original.end_of(last))
+    line_end = text.find("\n", bisect_left(starts, last))
     end = min(start + SNIPPET_CHARACTERS, len(text) if line_end < 0 else line_end)
     if not spans and not text[start:end].strip():
         start, end = _first_words(text)
-    matches = ((to_original.of(a) - start, to_original.end_of(b) - start) for a, b, _ in spans)
-    inside = ((max(a, 0), min(b, end - start)) for a, b in matches)
+    places = ((bisect_right(starts, a) - 1, bisect_left(starts, b)) for a, b, _ in spans)
+    inside = ((max(a - start, 0), min(b, end) - start) for a, b in places)
     return text[start:end], _merged(sorted(span for span in inside if span[0] < span[1]))
 
 
@@ -442,22 +440,3 @@ def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
         else:
             merged.append((start, end))
     return tuple(merged)
-
-
-class _Offsets:
-    """Converts positions in a case-folded text to positions in the text: folding turns some letters into several."""
-
-    def __init__(self, text: str, folded: str) -> None:
-        self._starts: list[int] | None = None
-        if len(text) != len(folded):  # else each letter folds to one: none folds to nothing
-            self._starts = [0, *accumulate(len(letter.casefold()) for letter in text)]
-
-    def of(self, position: int) -> int:
-        """The position of the letter that is at this position of the folded text."""
-        if self._starts is None:
-            return position
-        return min(bisect_right(self._starts, position) - 1, len(self._starts) - 1)
-
-    def end_of(self, position: int) -> int:
-        """The end of the letter that precedes this position of the folded text."""
-        return self.of(position - 1) + 1 if position else 0

@@ -144,19 +144,6 @@ class LogStretch:
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)
 
-    def call(self, call_id: CallId, name: str, arguments: Json) -> LoggedCall:
-        """Add a tool call to the response."""
-        block = ToolCall(
-            id=NEW,
-            turn=self.turn,
-            response=self.id,
-            call_id=call_id,
-            name=name or "tool",
-            input=arguments,
-        )
-        self.blocks.append(block)
-        return LoggedCall(block)
-
     def answer(self, logged: LoggedCall, result: LoggedResult, at: float) -> None:
         """Add the result of one of its calls."""
         block = ToolResult(
@@ -413,8 +400,16 @@ class Builder:
     def call(self, response: LogStretch, raw_id: Any, name: Any, arguments: Any) -> None:
         """Add a tool call to the response."""
         raw_id = string(raw_id)
-        call_id = CallId(unused(raw_id or "call", self._call_ids))
-        logged = response.call(call_id, string(name), tool_input(arguments))
+        block = ToolCall(
+            id=NEW,
+            turn=response.turn,
+            response=response.id,
+            call_id=CallId(unused(raw_id or "call", self._call_ids)),
+            name=string(name) or "tool",
+            input=tool_input(arguments),
+        )
+        response.blocks.append(block)
+        logged = LoggedCall(block)
         self._calls.append(logged)
         waiting = self._unanswered[raw_id]
         if raw_id in self._early:

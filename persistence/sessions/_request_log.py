@@ -126,7 +126,6 @@ def _time(record: Json, paths: Iterable[str]) -> float | None:
 # Conversations.
 
 
-_Key: TypeAlias = tuple[str, ...]
 _COMPARED: Final = 64
 """Of steps with equal answers, only this many of the latest are compared."""
 
@@ -276,7 +275,7 @@ def _request_texts(item: Json, name: Format) -> list[str]:
     return [text_of_parts(parts_in(contents)), *ids]
 
 
-def _keys(content: Iterable[Content]) -> Iterator[_Key]:
+def _keys(content: Iterable[Content]) -> Iterator[tuple[str, ...]]:
     for piece in content:
         match piece:
             case Call():

@@ -194,6 +194,11 @@ class Table:
     indexes: tuple[tuple[str, str], ...] = ()
     """The name of each index, and what follows the opening parenthesis."""
 
+    @property
+    def names(self) -> str:
+        """The names of its columns."""
+        return ", ".join(column.split()[0] for column in self.columns.split(", "))
+
 
 TABLES: Final = (
     Table(

@@ -1,7 +1,7 @@
 """Rows of events: writing and reading them."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
 
@@ -21,7 +21,7 @@ from persistence._log import (
     damaged,
     events_of,
 )
-from persistence._store import Skim
+from persistence._store import Kinds, Skim
 from persistence.sql._database import Rows
 
 Row: TypeAlias = tuple[int, bytes]
@@ -207,10 +207,9 @@ def skimmed(
     ask: Callable[[str, Sequence[object]], Rows],
     timelines: Sequence[TimelineId],
     first: int,
-    kinds: tuple[Collection[str], Collection[str]],
+    kinds: Kinds,
 ) -> Iterator[tuple[TimelineId, Skim]]:
-    """Small parts of timelines, with one query by `ask` for each; `kinds`: those of the window, and those of the whole
-    log."""
+    """Small parts of timelines, with one query by `ask` for each."""
     values = [[column(kind) for kind in each] for each in kinds]
     marks = [", ".join(["?"] * len(each)) or "NULL" for each in values]
     statement = SKIM.format(kinds=marks[0], always=marks[1])

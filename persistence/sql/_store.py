@@ -40,7 +40,7 @@ from persistence._log import (
     checked_events,
     is_sound,
 )
-from persistence._store import EventStore, Skim, StoreReport
+from persistence._store import EventStore, Kinds, Skim, StoreReport
 from persistence.sql import _rows
 from persistence.sql._database import (
     Answer,
@@ -112,17 +112,14 @@ class RelationalStore(OwnStore, EventStore):
         kinds: Collection[str],
         always: Collection[str] = (),
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed, parts = self.trimmed(), (first, kinds, always)
-        whole = self._skimmed([name for name in timelines if name not in trimmed], *parts)
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], *parts))
+        trimmed = self.trimmed()
+        whole = self._skimmed([n for n in timelines if n not in trimmed], first, (kinds, always))
+        rest = super().skim([n for n in timelines if n in trimmed], first, kinds, always)
+        return chain(whole, rest)
 
     @abstractmethod
     def _skimmed(
-        self,
-        timelines: Sequence[TimelineId],
-        first: int,
-        kinds: Collection[str],
-        always: Collection[str],
+        self, timelines: Sequence[TimelineId], first: int, kinds: Kinds
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """As `skim`, of timelines from which nothing was removed."""
 
@@ -225,14 +222,10 @@ class SQLStore(RelationalStore):
         ]
 
     def _skimmed(
-        self,
-        timelines: Sequence[TimelineId],
-        first: int,
-        kinds: Collection[str],
-        always: Collection[str],
+        self, timelines: Sequence[TimelineId], first: int, kinds: Kinds
     ) -> Iterator[tuple[TimelineId, Skim]]:
         self._refuse_if_not_ours()
-        return _rows.skimmed(self._rows, timelines, first, (kinds, always))
+        return _rows.skimmed(self._rows, timelines, first, kinds)
 
     def kept(self, timeline_id: TimelineId) -> Rest:
         if not is_sound(timeline_id):

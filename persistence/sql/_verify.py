@@ -5,15 +5,13 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, Final
 
-import attrs
-
 from blocks import CodecError, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
 from persistence._log import ALTERED, Rest, StoredEvent, Walk, chain_start, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._sql import SQLBackend
-from persistence.artifacts._verify import ArtifactTables, Examination
+from persistence.artifacts._verify import Examination, examined
 from persistence.sql._database import BUCKETS, Connection, Database, format_problems
 from persistence.sql._retention import all_trimmed, pass_row, trim_problems
 from persistence.sql._rows import columns, wrong_end
@@ -28,7 +26,6 @@ WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 """
 ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
 PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
-RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -43,12 +40,11 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
         if database.counts:
             problems += _census_problems(connection, heads)
         problems += islice(_problems(connection, all_trimmed(connection), heads), PROBLEMS_MAX)
-        tables = ArtifactTables(
-            rows=connection.rows(ARTIFACTS),
-            pieces=dict(connection.rows(PIECE_COUNTS)),
-            records=[data for (data,) in connection.rows(RECORDS)],
+        entries, damage = examined(
+            connection.rows(ARTIFACTS),
+            dict(connection.rows(PIECE_COUNTS)),
+            [data for (data,) in connection.rows(backend.RECORDS)],
         )
-        entries, damage = tables.examined()
     all_problems = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(
         timelines=timelines,
@@ -89,8 +85,7 @@ def _problems(
     names = set[TimelineId]()
     for name, rows in groupby(_rows(connection), itemgetter(0)):
         names.add(name)
-        log = _Log(name, rests.get(name, Rest()), heads.get(name, (0, 0)))
-        yield from log.problems(rows)
+        yield from _log_problems(name, rests.get(name, Rest()), heads.get(name, (0, 0)), rows)
     for name in (rests.keys() | heads.keys()) - names:
         version, _ = heads.get(name, (0, 0))
         what = (
@@ -102,37 +97,31 @@ def _problems(
         yield from archive_problems(name, rests.get(name, Rest()))
 
 
-@attrs.frozen
-class _Log:
-    """One timeline, and what must be true of its rows."""
+def _log_problems(
+    name: TimelineId, rest: Rest, head: tuple[int, int], rows: Iterable[tuple[Any, ...]]
+) -> Iterator[StoreProblem]:
+    """Problems of the rows of a timeline; `head` is its version, and the chain after it."""
 
-    name: TimelineId
-    rest: Rest
-    head: tuple[int, int]
-    """The version, and the chain after it."""
+    def problem(version: int, what: str) -> StoreProblem:
+        return StoreProblem(timeline=name, version=version, what=what)
 
-    def problems(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoreProblem]:
-        walk = Walk.of(self.name, self.rest)
-        yield from archive_problems(self.name, self.rest, walk)
-        blocks, due = dict[str, int](), self.rest.first
-        for _, seq, *row in rows:
-            if seq != due:
-                yield self._problem(due, f"version {due} is missing, version {seq} is in its place")
-                walk.lose()
-            due = seq + 1
-            for what in _row_problems(seq, row, blocks, walk):
-                yield self._problem(seq, what)
-            if (row[4] is None) == (seq == self.rest.first):
-                what = "column made is for the first event of a timeline, and for no other"
-                yield self._problem(seq, what)
-        version, chain = self.head
-        if due - 1 != version:
-            yield self._problem(0, wrong_end(due - 1, version))
-        elif not walk.ends_in(chain):
-            yield self._problem(0, "its events are not those that its head stands for")
-
-    def _problem(self, version: int, what: str) -> StoreProblem:
-        return StoreProblem(timeline=self.name, version=version, what=what)
+    walk = Walk.of(name, rest)
+    yield from archive_problems(name, rest, walk)
+    blocks, due = dict[str, int](), rest.first
+    for _, seq, *row in rows:
+        if seq != due:
+            yield problem(due, f"version {due} is missing, version {seq} is in its place")
+            walk.lose()
+        due = seq + 1
+        for what in _row_problems(seq, row, blocks, walk):
+            yield problem(seq, what)
+        if (row[4] is None) == (seq == rest.first):
+            yield problem(seq, "column made is for the first event of a timeline, and for no other")
+    version, chain = head
+    if due - 1 != version:
+        yield problem(0, wrong_end(due - 1, version))
+    elif not walk.ends_in(chain):
+        yield problem(0, "its events are not those that its head stands for")
 
 
 def _row_problems(seq: int, row: list[Any], blocks: dict[str, int], walk: Walk) -> Iterator[str]:

@@ -99,6 +99,12 @@ def views(words: Words) -> Iterator[tuple[str, str]]:
     yield "tool_usage", _tool_usage(words)
 
 
+def json_path(path: str) -> str:
+    """A path as SQLite and DuckDB write it."""
+    names = path.split(".") if path else ()
+    return "$" + "".join(f"[{name}]" if name.isdecimal() else f".{name}" for name in names)
+
+
 def joined(parts: Sequence[str], between: str) -> str:
     """Texts joined by `between`; those that are NULL are left out."""
     text = " || ".join(f"coalesce({between} || {part}, '')" for part in parts)

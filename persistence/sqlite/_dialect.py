@@ -8,7 +8,7 @@ import msgspec
 
 from persistence.search._index import FOLDED_STARTS
 from persistence.sql._database import Dialect
-from persistence.sql._views import Words, views
+from persistence.sql._views import Words, json_path, views
 
 _TEXT: Final = "CAST(payload AS TEXT)"
 NEW_TURNS: Final = "new_turns"
@@ -104,37 +104,31 @@ class _Words(Words):
 
     def text(self, json: str, path: str) -> str:
         if json != "item":
-            return f"json_extract({json}, '{_at(path)}')"
+            return f"json_extract({json}, '{json_path(path)}')"
         if not path:
             return "item.value"
-        return f"CASE WHEN item.type = 'object' THEN json_extract(item.value, '{_at(path)}') END"
+        return f"CASE WHEN item.type = 'object' THEN {self.text('item.value', path)} END"
 
     inner = text
 
     def number(self, json: str, path: str) -> str:
-        kind = f"json_type({json}, '{_at(path)}')"
+        kind = f"json_type({json}, '{json_path(path)}')"
         return f"CASE WHEN {kind} IN ('integer', 'real') THEN {self.text(json, path)} END"
 
     def true(self, json: str, path: str) -> str:
-        return f"coalesce(json_type({json}, '{_at(path)}') = 'true', false)"
+        return f"coalesce(json_type({json}, '{json_path(path)}') = 'true', false)"
 
     def length(self, json: str, path: str) -> str:
-        return f"json_array_length({json}, '{_at(path)}')"
+        return f"json_array_length({json}, '{json_path(path)}')"
 
     def lines(self, json: str, path: str, each: str) -> str:
-        items = f"json_each({json}, '{_at(path)}') item"
-        is_list = f"json_type({json}, '{_at(path)}') = 'array'"
+        items = f"json_each({json}, '{json_path(path)}') item"
+        is_list = f"json_type({json}, '{json_path(path)}') = 'array'"
         return f"(SELECT group_concat({each}, char(10)) FROM {items} WHERE {is_list})"  # noqa: S608 -- constants
 
     def has(self, json: str, path: str, wanted: str) -> str:
-        there = f"json_each({json}, '{_at(path)}') item"
+        there = f"json_each({json}, '{json_path(path)}') item"
         return f"EXISTS (SELECT 1 FROM {there} WHERE item.value = {wanted})"  # noqa: S608 -- constants
-
-
-def _at(path: str) -> str:
-    return "$" + "".join(
-        f"[{name}]" if name.isdecimal() else f".{name}" for name in path.split(".")
-    )
 
 
 VIEWS: Final = tuple(

@@ -12,7 +12,7 @@ from struct import Struct, iter_unpack
 from typing import Any, Final
 
 from blocks import DamagedStoreError, TimelineId
-from persistence.artifacts._verify import ArtifactTables
+from persistence.artifacts._verify import examined
 from persistence.sql._retention import DROP_TRIM, trimmed_of
 from persistence.sqlite._checkpoint import accept, has_log, lacks_log
 from persistence.sqlite._database import SQLiteConnection, connected, errors, open_database
@@ -189,7 +189,7 @@ def _drop_broken(new: sqlite3.Connection) -> None:
         except DamagedStoreError:
             new.execute(DROP_TRIM, [timeline])
     rows = new.execute("SELECT artifact, slot, entry FROM artifacts").fetchall()
-    whole = {entry.slot for entry in ArtifactTables(rows=rows).examined()[0]}
+    whole = {entry.slot for entry in examined(rows, {}, ())[0]}
     broken = [(slot,) for _, slot, _ in rows if slot not in whole]
     new.executemany("DELETE FROM artifacts WHERE slot = ?", broken)
 

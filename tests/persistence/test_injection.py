@@ -20,7 +20,7 @@ SQL = re.compile(rf"^\W*({VERBS})\b", re.MULTILINE)
 
 REVIEWED = {
     "duckdb/_file.py _attach": "the file's own path, with its quotes doubled",
-    "duckdb/_tables.py fetch": "as many question marks as there are versions",
+    "duckdb/_tables.py _joined": "as many question marks as there are versions",
     "duckdb/_verify.py _problems": "tables and keys of ours",
     "postgres/__main__.py": "a script for people, with names quoted",
     "postgres/_citus.py _insertion": "a number of rows",

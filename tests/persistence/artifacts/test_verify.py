@@ -235,12 +235,12 @@ def test_reading_counts_too(tmp_path: Path) -> None:
         artifact = artifacts.put(SMALL, about())
         artifacts.read(artifact, ALICE)
         artifacts.list(Requester("bob"))
-        marks = store._lock.acknowledged()
+        marks = store._lock.acknowledged
         assert marks
         assert marks.records == len(artifacts.audit()) == 3
     with DuckDBStore(tmp_path / "talks.duckdb") as store:
         store.artifacts().read(artifact, ALICE)
-        marks = store._lock.acknowledged()
+        marks = store._lock.acknowledged
         assert marks
         assert marks.records == 4
 

@@ -272,11 +272,11 @@ def test_a_lock_file_that_its_holder_took_away_meanwhile_is_made_anew(
 def test_the_marks_of_an_earlier_version_are_read(path: Path) -> None:
     lock_path(path).write_text("pid          7\nevents                   12\n")
     lock = FileLock.acquire(path)
-    assert lock.acknowledged() == Marks(events=12)
+    assert lock.acknowledged == Marks(events=12)
     lock.note(records=3)
     lock.release()
     lock = FileLock.acquire(path)
-    assert lock.acknowledged() == Marks(events=12, records=3)
+    assert lock.acknowledged == Marks(events=12, records=3)
     lock.release()
 
 
