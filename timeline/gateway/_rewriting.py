@@ -28,7 +28,7 @@ from timeline import Timeline, model_named
 from timeline.engine import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage, Opening
-from timeline.gateway._request import Api, Body, Speaker, with_control
+from timeline.gateway._request import Api, Body, speaker_of, with_control
 from timeline.react import measured
 
 log = logging.getLogger("foldline.gateway")
@@ -114,7 +114,7 @@ class Rewriter:
     fails_closed: bool = False
     """Whether it is not sent either where the store failed; otherwise it is sent unchanged until the store takes it."""
 
-    def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> AgentCall:
+    def call(self, api: Api, headers: Mapping[str, str], raw: bytes) -> AgentCall:
         """Record and render a client's request. Until `admit`, nothing of it is in the store.
 
         Raises:
@@ -122,7 +122,7 @@ class Rewriter:
             NoRoomError: the window has no room for a conversation with this system prompt and these tools.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
-        with self._read(api, speaker, headers, raw) as (request, history, opening):
+        with self._read(api, headers, raw) as (request, history, opening):
             try:
                 with self.lineage.store.visit() as visit:
                     timeline = self.lineage.synced(request.conversation, history, opening)
@@ -172,16 +172,14 @@ class Rewriter:
         timeline.hide(*unbound)
         return attrs.evolve(_shown(request, timeline), decisions=rendered.decisions)
 
-    def counted(
-        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> bytes | None:
+    def counted(self, api: Api, headers: Mapping[str, str], raw: bytes) -> bytes | None:
         """The body to count in place of a client's request: the one that would be sent; None: the client's own. This
         decides and records nothing.
 
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
         """
-        with self._read(api, speaker, headers, raw) as (request, history, opening):
+        with self._read(api, headers, raw) as (request, history, opening):
             if self.record_only:
                 return None
             with self.lineage.rehearsal(request.conversation, opening) as (lineage, conversation):
@@ -213,14 +211,14 @@ class Rewriter:
 
     @contextmanager
     def _read(
-        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
+        self, api: Api, headers: Mapping[str, str], raw: bytes
     ) -> Generator[tuple[ClientRequest, History, Opening]]:
         """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
         block."""
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))
-        with self.lineage.held(speaker, body, opening) as conversation:
+        with self.lineage.held(speaker_of(headers), body, opening) as conversation:
             history = conversation.read(body)
             head: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
             request = ClientRequest(
