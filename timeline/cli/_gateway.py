@@ -49,7 +49,6 @@ from timeline.report import Savings, accounts, conversation_of
 
 PORT: Final = 8787
 AGENTS: Final = tuple(CLIENTS)
-TOKEN_BYTES: Final = 24
 WARNINGS_MAX: Final = 10
 GATEWAY: Final = (
     option(
@@ -203,7 +202,7 @@ def _run(options: Values, client: Client, words: Sequence[str]) -> tuple[int, Sa
     upstreams = client.upstreams(program, environment)
     if options.upstream:
         upstreams = {maker: str(options.upstream) for maker in upstreams}
-    token = token_urlsafe(TOKEN_BYTES)
+    token = token_urlsafe(24)
     with signals_passed() as passing, _warnings_at_end(), _store(options) as store:
         gateway = _gateway(options, store, upstreams, token)
         take_turns()

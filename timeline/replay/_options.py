@@ -8,7 +8,7 @@ from attrs.validators import in_, instance_of, or_
 
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
-from render import Json, Model, Policy, provider_of
+from render import Model, Policy, provider_of
 from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named, priced_model
@@ -113,10 +113,8 @@ class ReplayOptions:
 
     def tools_for(self, session: Session) -> Tools:
         """The tool definitions of every request."""
-        return self.tools if self.tools is not None else session.tools or self._open_tools(session)
-
-    def _open_tools(self, session: Session) -> list[Json]:
-        """For each tool name seen, a definition that accepts any arguments."""
+        if self.tools is not None or session.tools:
+            return session.tools if self.tools is None else self.tools
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
         return provider_of(self.model_for(session)).open_tools(names)

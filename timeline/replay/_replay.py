@@ -57,7 +57,6 @@ from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, SilentSummarizer
 from timeline.tokens import counter_for
 
-CHECK_EVERY_CALLS = 50
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of calls done and the number of all calls."""
 NOTICES_MAX = 100
@@ -375,7 +374,7 @@ class Replay:
         """
         self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
         for call, (at, rendered, ms) in enumerate(self.replayed.requests(self.session)):
-            if call and call % CHECK_EVERY_CALLS == 0:
+            if call and call % 50 == 0:
                 self.check()
             self._sent(at, rendered, ms)
             if progress:
