@@ -91,10 +91,7 @@ class RunningBill:
 
     def summarized(self, calls: Sequence[SummaryCall]) -> None:
         """Bill the model calls that a compaction made, or would have made."""
-        rates = provider_of(self.model).rates
-        self.summary_dollars += sum(
-            summary_cost(call, rates(self.model, call.input_tokens)) / _MILLION for call in calls
-        )
+        self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
         self.summary_units += sum(summary_cost(call, self._ordinary) for call in calls)
 
 
@@ -159,7 +156,12 @@ def ordinary_rates(model: Model) -> Rates:
     return provider_of(model).rates(ordinary, 0)
 
 
+def summary_price(call: SummaryCall, model: Model) -> float:
+    """Cost of a summary call in dollars."""
+    return summary_cost(call, provider_of(model).rates(model, call.input_tokens)) / _MILLION
+
+
 def summary_cost(call: SummaryCall, rates: Rates) -> float:
-    """Cost of a summary call by the rates of a million tokens, its output included."""
+    """Cost of a summary call at these rates, its output included."""
     cached = min(call.cached_prefix_tokens, call.input_tokens)
     return rates.cost(call.input_tokens - cached, cached, {}, call.output_tokens)

@@ -36,7 +36,8 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
     Raises:
         OSError: the program cannot be run.
     """
-    typed = passing.leave if _is_in_front() else passing.forward
+    # In front, the terminal sends the signal to the child, too.
+    typed = (lambda *_: None) if _is_in_front() else passing.forward
     with _terminal_kept(), _guard() as guard, _handled(TYPED, typed), _woken() as sleep:
         child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- the user's
         _tell(guard, str(child.pid))
@@ -141,9 +142,6 @@ class Passing:
             return
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
-
-    def leave(self, *_: object) -> None:
-        """Handle a signal that the terminal also sent to the child: do nothing."""
 
 
 @contextmanager

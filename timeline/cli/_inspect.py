@@ -461,7 +461,6 @@ def _shortened(path: str, columns: int) -> str:
 HITS: Final = 20
 HITS_MAX: Final = 1_000
 """The most that a search gives."""
-MATCH: Final = "bold yellow"
 HITS_TABLE_COLUMNS: Final = 110
 
 
@@ -533,7 +532,7 @@ def _marked(hit: Hit) -> Text:
     """The snippet on one line, with its matches highlighted."""
     text = Text("".join(letter if letter.isprintable() else " " for letter in hit.snippet))
     for start, end in hit.matches:
-        text.stylize(MATCH, start, end)
+        text.stylize("bold yellow", start, end)
     return text
 
 

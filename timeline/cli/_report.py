@@ -72,7 +72,6 @@ def write_report(path: Path, page: bytes) -> int:
 
 
 def _showing(options: Values) -> Showing:
-    """How to show a timeline, according to the options."""
     system, tools = fixed_parts(options)
     return Showing(options=sized(options), system=system, tools=tools, hidden=options.with_hidden)
 

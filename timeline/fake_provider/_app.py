@@ -301,17 +301,9 @@ async def _accounts(http: Request) -> Response:
     return JSONResponse({"accounts": [account], "account_ordering": [account["id"]]})
 
 
-async def _models(_: Request) -> Response:
-    """An empty list, so that Codex uses the models that it knows."""
-    return JSONResponse({"models": []})
-
-
-async def _settings(_: Request) -> Response:
-    return JSONResponse({})
-
-
 ROUTES: Final = (
     Route("/backend-api/wham/accounts/check", _accounts),
-    Route("/backend-api/wham/settings/user", _settings),
-    Route(f"{CODEX}/models", _models),
+    Route("/backend-api/wham/settings/user", JSONResponse({}), methods=["GET"]),
+    # None, so that Codex uses the models that it knows.
+    Route(f"{CODEX}/models", JSONResponse({"models": []}), methods=["GET"]),
 )

@@ -82,7 +82,6 @@ class Served:
         await self.upstream.close()
 
     async def savings(self, http: Request) -> Response:
-        """The savings so far."""
         if (refused := self._refused(http)) is not None:
             return refused
         return JSONResponse(self.meter.savings().json())

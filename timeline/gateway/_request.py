@@ -206,10 +206,6 @@ class Body:
         raw = self.fields.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
-    def messages(self) -> list[Json]:
-        """The conversation, parsed."""
-        return [msgspec.json.decode(raw) for raw in self.items]
-
     def history(self, start: int = 0) -> list[Json]:
         """The messages from `start` on, parsed, without an item at the beginning that offers tools."""
         read: list[Json] = [msgspec.json.decode(raw) for raw in self.items[start:]]

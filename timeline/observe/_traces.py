@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
-MESSAGE_MAX: Final = 500
-"""Largest number of characters of an error's message in a span."""
 _OPERATION: Final = "gen_ai.operation.name"
 _PROVIDER: Final = "gen_ai.provider.name"
 _MODEL: Final = "gen_ai.request.model"
@@ -148,7 +146,7 @@ class Traces:
             try:
                 yield span
             except Exception as error:
-                span.fail(type(error).__name__, str(error)[:MESSAGE_MAX])
+                span.fail(type(error).__name__, str(error)[:500])
                 raise
             finally:
                 if self._instruments and _OPERATION in span.attributes:

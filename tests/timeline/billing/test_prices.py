@@ -3,12 +3,10 @@
 import pytest
 
 from blocks import EventId, UsageRecorded
-from render import provider_of
 from tests._table import for_each
 from timeline._models import model_named
-from timeline.billing import CacheStep, Flattener, RunningBill, SummaryCall, price, usage_price
-from timeline.billing._prices import ordinary_rates, summary_cost
-from timeline.tokens import counter_for
+from timeline.billing import CacheStep, SummaryCall, price, usage_price
+from timeline.billing._prices import ordinary_rates, summary_cost, summary_price
 
 CLAUDE = model_named("claude-sonnet-5-5")
 STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)
@@ -39,26 +37,19 @@ def test_some_models_read_cheaper() -> None:
     assert price(step, model_named("claude-fable-5-1")) == pytest.approx(0.25)  # 0.025 of input
 
 
-def summary_dollars(call: SummaryCall) -> float:
-    haiku = model_named("claude-haiku-5-5")
-    flattener = Flattener(counter_for("estimate", haiku), provider_of(haiku))
-    bill = RunningBill(model=haiku, flattener=flattener)
-    bill.summarized([call])
-    return bill.summary_dollars
-
-
 @for_each(("tokens", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
 def test_a_long_prompt_pays_the_upper_tier_throughout(tokens: int, dollars: float) -> None:
     haiku = model_named("claude-haiku-5-5")
     assert price(CacheStep(uncached=tokens), haiku) == pytest.approx(dollars)
-    assert summary_dollars(SummaryCall(input_tokens=tokens)) == pytest.approx(dollars)
+    assert summary_price(SummaryCall(input_tokens=tokens), haiku) == pytest.approx(dollars)
 
 
 def test_output_is_priced_by_the_tier_of_its_prompt() -> None:
+    haiku = model_named("claude-haiku-5-5")
     short = SummaryCall(input_tokens=0, output_tokens=1_000_000)
-    assert summary_dollars(short) == pytest.approx(0.5)
+    assert summary_price(short, haiku) == pytest.approx(0.5)
     long = SummaryCall(input_tokens=200_000, output_tokens=1_000_000)
-    assert summary_dollars(long) == pytest.approx(0.1 + 2.5)
+    assert summary_price(long, haiku) == pytest.approx(0.1 + 2.5)
 
 
 def test_a_call_is_priced_by_its_usage_and_by_how_long_its_prompt_is_cached() -> None:
