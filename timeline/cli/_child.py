@@ -37,7 +37,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
         OSError: the program cannot be run.
     """
     # In front, the terminal sends the signal to the child, too.
-    typed = (lambda *_: None) if _is_in_front() else passing.forward
+    typed: Callable[..., None] = (lambda *_: None) if _is_in_front() else passing.forward
     with _terminal_kept(), _guard() as guard, _handled(TYPED, typed), _woken() as sleep:
         child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- the user's
         _tell(guard, str(child.pid))

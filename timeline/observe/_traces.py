@@ -21,10 +21,10 @@ Tracers, meters and their exporters are other people's code: what they raise is 
 """
 
 import logging
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import attrs
@@ -112,8 +112,6 @@ class Traces:
     meter: "Meter | None" = None
     price: Callable[[UsageRecorded], float | None] = attrs.field(default=lambda _: None)
     """The dollars of a call; None: no price is known."""
-    timer: Callable[[], float] = time.perf_counter
-    """Seconds since any moment."""
     _instruments: Mapping[str, Any] = attrs.field(
         default=attrs.Factory(lambda self: _instruments(self.meter), takes_self=True), init=False
     )
@@ -141,7 +139,7 @@ class Traces:
 
     @contextmanager
     def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
-        begin = self.timer()
+        begin = perf_counter()
         with self._span(name, attributes, kind) as span:
             try:
                 yield span
@@ -151,7 +149,7 @@ class Traces:
             finally:
                 if self._instruments and _OPERATION in span.attributes:
                     about = {n: span.attributes[n] for n in _MEASURED if n in span.attributes}
-                    self._measure(_DURATION, self.timer() - begin, about)
+                    self._measure(_DURATION, perf_counter() - begin, about)
 
     @contextmanager
     def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:

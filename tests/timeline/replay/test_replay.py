@@ -62,8 +62,8 @@ from timeline.replay import (
     telling_window,
 )
 from timeline.replay._coverage import coverage
-from timeline.replay._options import ROOM_TOKENS_MIN, SYSTEM
-from timeline.replay._replay import EVERYTHING, Clock, Replay
+from timeline.replay._options import SYSTEM
+from timeline.replay._replay import EVERYTHING, ROOM_TOKENS_MIN, Clock, Replay
 from timeline.tokens import counter_for
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"

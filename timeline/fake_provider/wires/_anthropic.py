@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from render import Json, Model, provider_of
 from timeline.fake_provider._reply import ApiError, Draft, Reply, invalid, overlong
@@ -180,7 +180,7 @@ def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
     opening: Json = {**message, "content": [], "stop_reason": None, "stop_details": None}
     yield {"type": "message_start", "message": {**opening, "usage": {**usage, "output_tokens": 1}}}
     for index, draft in enumerate(drafts):
-        kind, field, empty = _STREAMED.get(draft.block["type"], ("", "", {}))
+        kind, field, empty = _STREAMED.get(draft.block["type"], ("", "", dict[str, Any]()))
         opened = {**draft.block, **empty}
         yield {"type": "content_block_start", "index": index, "content_block": opened}
         if index == 0:
