@@ -208,15 +208,10 @@ def vendor_of(name: str) -> Vendor | None:
     return _NAMED[match[1]] if match else None
 
 
-def company_of(provider: str) -> str:
-    """The company that offers an API; one may offer several."""
-    return provider.partition(".")[0]
-
-
 def traced_provider(model: Model) -> str:
     """The name of a model's provider in OpenTelemetry's conventions. An API that only its maker offers decides; one that
     many offer leaves it to the model's name, and if that does not tell, is OpenAI's."""
-    company = company_of(model.provider)
+    company = model.provider.partition(".")[0]
     by_api = next((vendor for vendor in VENDORS if vendor.lists == company), None)
     by_name = vendor_of(model.name) if model.provider == _CHAT else None
     return (by_name and by_name.traced) or (by_api.traced if by_api else company)

@@ -95,6 +95,11 @@ class RunningBill:
         self.summary_units += sum(summary_cost(call, self._ordinary) for call in calls)
 
 
+def company_of(provider: str) -> str:
+    """The company that offers an API, and bills for it; one may offer several."""
+    return provider.partition(".")[0]
+
+
 def price(step: CacheStep, model: Model, output: int = 0) -> float:
     """Cost of a prompt in dollars, and of the tokens of its answer."""
     rates = provider_of(model).rates(model, step.total)

@@ -20,9 +20,16 @@ from msgspec.structs import replace
 from blocks import FoldlineError, MisuseError, in_words
 from blocks.formats import SHAPES
 from render import Json, Model, provider_of
-from timeline._models import company_of, known_models, model_named
+from timeline._models import known_models, model_named
 from timeline._serving import AppServer
-from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
+from timeline.billing import (
+    CacheStep,
+    FlatBlock,
+    Flattener,
+    PromptCache,
+    company_of,
+    whole_prompt_ttl,
+)
 from timeline.fake_provider._reply import ApiError, Drafts, Fault, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder

@@ -276,8 +276,8 @@ def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> 
         edited = [g for g in view.groups if is_edited or (g.request and g.request.is_unknown)]
         return [block.id for block in (*_thoughts(moved), *_thoughts(edited, "unsigned"))]
     contents = rendered.provider.contents
-    given = [*map(msgspec.json.decode, request.body.items)]
-    sent = [(role, _plain(c)) for role, c in contents((), (), given)]
+    messages = [*map(msgspec.json.decode, request.body.items)]
+    sent = [(role, _plain(c)) for role, c in contents((), (), messages)]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
     same = sum(takewhile(bool, map(eq, sent, shown)))
     behind = [content for _, content in shown[same:]]

@@ -10,8 +10,8 @@ from persistence.sessions import Session
 from render import Model, Policy, provider_of
 from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
-from timeline._models import company_of, guess_about, known_models, model_named, priced_model
-from timeline.billing import kept_in
+from timeline._models import guess_about, known_models, model_named, priced_model
+from timeline.billing import company_of, kept_in
 from timeline.engine import TimelineSettings
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
