@@ -43,7 +43,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
         _tell(guard, str(child.pid))
         passing.begin(child.pid)
         child.returncode = _waited_for(child.pid, sleep)
-        passing.end()
+        passing.pid = 0  # later signals are ignored
         return child.returncode
 
 
@@ -130,10 +130,6 @@ class Passing:
         self.pid = pid
         for number in self.early:
             self.forward(number)
-
-    def end(self) -> None:
-        """Ignore later signals; to be called when the child has ended."""
-        self.pid = 0
 
     def forward(self, number: int, *_: object) -> None:
         """Handle a signal that the child did not get: pass it on."""

@@ -1,6 +1,6 @@
 """The options of a replay, and the defaults that it takes from the session."""
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import attrs
 from attrs.validators import in_, instance_of, or_
@@ -14,7 +14,6 @@ from timeline._models import guess_about, known_models, model_named, priced_mode
 from timeline.billing import company_of, kept_in
 from timeline.engine import TimelineSettings
 
-Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 MODEL = "claude-sonnet-5-5"
 """The model whose prices and rules apply if the session's own is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
@@ -35,7 +34,7 @@ class ReplayOptions:
     """The name of a model; default: the session's."""
     provider: str = ""
     """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
-    summarizer: Summaries | ModelSummarizer = attrs.field(
+    summarizer: Literal["extractive", "stand-in", "anthropic"] | ModelSummarizer = attrs.field(
         default="extractive",
         validator=or_(in_(("extractive", "stand-in", "anthropic")), instance_of(ModelSummarizer)),
     )
