@@ -22,6 +22,7 @@ __all__ = [
 # For the rooms of this house; not public.
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
+from render.policy._context import Limits as Limits
 from render.policy._context import Overflow as Overflow
 from render.policy._context import Provider as Provider
 from render.policy._context import Rates as Rates

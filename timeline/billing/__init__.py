@@ -3,6 +3,7 @@
 # For the rooms of this house; not public.
 from timeline.billing._prices import RunningBill as RunningBill
 from timeline.billing._prices import SummaryCall as SummaryCall
+from timeline.billing._prices import company_of as company_of
 from timeline.billing._prices import dollars_of as dollars_of
 from timeline.billing._prices import price as price
 from timeline.billing._prices import usage_price as usage_price

@@ -59,9 +59,11 @@ class RunningBill:
     ttl_min: float = 0.0
     """As `PromptCache.ttl_min`."""
     _cache: PromptCache = attrs.field(init=False)
+    _ordinary: Rates = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._cache = PromptCache.of(self.model, self.ttl_min)
+        self._ordinary = ordinary_rates(self.model)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""
@@ -80,7 +82,7 @@ class RunningBill:
         """Bill one request of `request`, sent at `ts` (seconds)."""
         step = self._cache.send(ts, request)
         self.dollars += price(step, self.model)
-        self.units += units(step, self.model)
+        self.units += self._ordinary.cost(step.uncached, step.read, step.written)
         self.read += step.read
         self.write += step.write
         self.uncached += step.uncached
@@ -90,17 +92,12 @@ class RunningBill:
     def summarized(self, calls: Sequence[SummaryCall]) -> None:
         """Bill the model calls that a compaction made, or would have made."""
         self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
-        self.summary_units += sum(summary_units(call, self.model) for call in calls)
+        self.summary_units += sum(summary_cost(call, self._ordinary) for call in calls)
 
 
-def units(step: CacheStep, model: Model) -> float:
-    """Cost of a prompt in tokens of ordinary input."""
-    return _ordinary(model).cost(step.uncached, step.read, step.written)
-
-
-def summary_units(call: SummaryCall, model: Model) -> float:
-    """Cost of a summary call in tokens of ordinary input."""
-    return _summary(call, _ordinary(model))
+def company_of(provider: str) -> str:
+    """The company that offers an API, and bills for it; one may offer several."""
+    return provider.partition(".")[0]
 
 
 def price(step: CacheStep, model: Model, output: int = 0) -> float:
@@ -157,17 +154,19 @@ def with_read(step: CacheStep, read: int) -> CacheStep:
     return attrs.evolve(step, read=read, written=written, uncached=step.uncached - more)
 
 
-def summary_price(call: SummaryCall, model: Model) -> float:
-    """Cost of a summary call in dollars, its output included."""
-    return _summary(call, provider_of(model).rates(model, call.input_tokens)) / _MILLION
-
-
-def _ordinary(model: Model) -> Rates:
+def ordinary_rates(model: Model) -> Rates:
+    """The rates of the model's provider in tokens of ordinary input, without a model's own discounts."""
     kind, ttls = model.cache_kind, model.cache_ttls
     ordinary = attrs.evolve(ORDINARY, provider=model.provider, cache_kind=kind, cache_ttls=ttls)
     return provider_of(model).rates(ordinary, 0)
 
 
-def _summary(call: SummaryCall, rates: Rates) -> float:
+def summary_price(call: SummaryCall, model: Model) -> float:
+    """Cost of a summary call in dollars."""
+    return summary_cost(call, provider_of(model).rates(model, call.input_tokens)) / _MILLION
+
+
+def summary_cost(call: SummaryCall, rates: Rates) -> float:
+    """Cost of a summary call at these rates, its output included."""
     cached = min(call.cached_prefix_tokens, call.input_tokens)
     return rates.cost(call.input_tokens - cached, cached, {}, call.output_tokens)

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Self, cast
 
 import attrs
 
-from render import Json, Model, Provider, provider_of
+from render import Json, Limits, Model, Provider, provider_of
 from timeline.tokens import TokenCounter
 
 ENTRIES_SPARE: Final = 10_000
@@ -91,12 +91,7 @@ class CacheRequest:
 class PromptCache:
     """Takes requests in the order of their times and returns how each is billed."""
 
-    minimum_tokens: int
-    lookback: int
-    """As in `render.Limits`, like `runs`."""
-    runs: frozenset[str]
-    automatic_ttl: int = 0
-    """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
+    limits: Limits
     ttl_min: float = 0.0
     """The seconds for which marks ask at least; without marks, those for which every prefix is kept at least."""
     _entries: dict[int, _CachedPrefix] = attrs.field(init=False, factory=dict[int, _CachedPrefix])
@@ -107,14 +102,7 @@ class PromptCache:
     @classmethod
     def of(cls, model: Model, ttl_min: float = 0.0) -> Self:
         """A cache with the rules of the provider that serves the model; `ttl_min`: see there."""
-        limits = provider_of(model).limits(model)
-        return cls(
-            minimum_tokens=limits.cache_tokens_min,
-            lookback=limits.lookback,
-            runs=limits.runs,
-            automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
-            ttl_min=ttl_min,
-        )
+        return cls(provider_of(model).limits(model), ttl_min)
 
     def step(self, ts: float, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheStep:
         """Send one request of the only conversation at `ts` (seconds); `whole_ttl`: see `whole_prompt_ttl`."""
@@ -151,11 +139,12 @@ class PromptCache:
         """Number the prefixes and count positions and tokens, in one pass."""
         blocks = list(blocks)
         request = CacheRequest(numbered(block.key for block in blocks), [], [], [])
-        minimum, automatic = self.minimum_tokens, self.automatic_ttl
+        minimum, runs = self.limits.cache_tokens_min, self.limits.runs
+        automatic = self.limits.ttl_seconds if self.limits.automatic else 0
         position, total, previous = -1, 0, ""
         for index, (_, kind, tokens, ttl) in enumerate(blocks):
             total += tokens
-            if kind != previous or kind not in self.runs:
+            if kind != previous or kind not in runs:
                 position += 1
             previous = kind
             request.positions.append(position)
@@ -170,7 +159,7 @@ class PromptCache:
     def _hit(self, request: CacheRequest, mark: int, ts: float) -> int | None:
         """Index of the block where the look-back from `mark` finds an entry; None if there is none."""
         positions = request.positions
-        beyond = -1 if mark == request.whole else positions[mark] - self.lookback
+        beyond = -1 if mark == request.whole else positions[mark] - self.limits.lookback
         index = mark
         while index >= 0 and positions[index] > beyond:
             if self._live(request.chain[index], ts):

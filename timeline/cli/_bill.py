@@ -9,7 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -194,10 +194,9 @@ class Choice:
             UsageError: a day is none.
         """
         first, last = _day("--since", options.since), _day("--until", options.until)
-        end = last.toordinal() + 1 if last else 0
         return cls(
             since=_midnight(first) if first else 0.0,
-            until=_midnight(date.fromordinal(end)) if end else float("inf"),
+            until=_midnight(last + timedelta(days=1)) if last else float("inf"),
             project=(options.project or "").lower(),
             agent=(options.agent or "").lower(),
             model=(options.model or "").lower(),

@@ -36,13 +36,14 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
     Raises:
         OSError: the program cannot be run.
     """
-    typed = passing.leave if _is_in_front() else passing.forward
+    # In front, the terminal sends the signal to the child, too.
+    typed: Callable[..., None] = (lambda *_: None) if _is_in_front() else passing.forward
     with _terminal_kept(), _guard() as guard, _handled(TYPED, typed), _woken() as sleep:
         child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- the user's
         _tell(guard, str(child.pid))
         passing.begin(child.pid)
         child.returncode = _waited_for(child.pid, sleep)
-        passing.end()
+        passing.pid = 0  # later signals are ignored
         return child.returncode
 
 
@@ -130,10 +131,6 @@ class Passing:
         for number in self.early:
             self.forward(number)
 
-    def end(self) -> None:
-        """Ignore later signals; to be called when the child has ended."""
-        self.pid = 0
-
     def forward(self, number: int, *_: object) -> None:
         """Handle a signal that the child did not get: pass it on."""
         if not self.pid:
@@ -141,9 +138,6 @@ class Passing:
             return
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
-
-    def leave(self, *_: object) -> None:
-        """Handle a signal that the terminal also sent to the child: do nothing."""
 
 
 @contextmanager

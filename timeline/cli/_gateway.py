@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from secrets import token_urlsafe
@@ -49,7 +49,6 @@ from timeline.report import Savings, accounts, conversation_of
 
 PORT: Final = 8787
 AGENTS: Final = tuple(CLIENTS)
-TOKEN_BYTES: Final = 24
 WARNINGS_MAX: Final = 10
 GATEWAY: Final = (
     option(
@@ -176,7 +175,7 @@ def wrap(options: Values) -> int:
     program = shutil.which(client.program)
     if program is None:
         raise UsageError(f"{client.program} is not installed here: {client.install}")
-    status, savings = _run(options, client, [program, *options.arguments])
+    status, savings = _run(options, client, program)
     with _terminal_or_none():
         if options.json:
             print(visible(json.dumps(savings.json())), file=sys.stderr)
@@ -196,14 +195,13 @@ def wrap(options: Values) -> int:
     return status
 
 
-def _run(options: Values, client: Client, words: Sequence[str]) -> tuple[int, Savings]:
+def _run(options: Values, client: Client, program: str) -> tuple[int, Savings]:
     """The agent's exit status, and what its calls cost."""
     environment = dict(os.environ)
-    program, *arguments = words
     upstreams = client.upstreams(program, environment)
     if options.upstream:
         upstreams = {maker: str(options.upstream) for maker in upstreams}
-    token = token_urlsafe(TOKEN_BYTES)
+    token = token_urlsafe(24)
     with signals_passed() as passing, _warnings_at_end(), _store(options) as store:
         gateway = _gateway(options, store, upstreams, token)
         take_turns()
@@ -211,7 +209,7 @@ def _run(options: Values, client: Client, words: Sequence[str]) -> tuple[int, Sa
             tools = _tools_at(server.url, options)
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)
-            run = [program, *start.arguments, *arguments, *start.more]
+            run = [program, *start.arguments, *options.arguments, *start.more]
             own = {**past_proxies(environment), **start.environment}
             status = run_child(run, {**environment, **own}, passing)
         return status, gateway.savings()  # now that the last answer is noted, too

@@ -30,7 +30,7 @@ from blocks import (
 )
 from persistence import EventStore, Hit, TimelineInfo
 from render import stand_in
-from timeline import Quality, Timeline, model_named, quality_of
+from timeline import Timeline, model_named, quality_of
 from timeline.billing import plural, timeline_bill
 from timeline.cli._console import close_table, paged, print_json, progress_bar, screen
 from timeline.cli._options import (
@@ -461,7 +461,6 @@ def _shortened(path: str, columns: int) -> str:
 HITS: Final = 20
 HITS_MAX: Final = 1_000
 """The most that a search gives."""
-MATCH: Final = "bold yellow"
 HITS_TABLE_COLUMNS: Final = 110
 
 
@@ -533,7 +532,7 @@ def _marked(hit: Hit) -> Text:
     """The snippet on one line, with its matches highlighted."""
     text = Text("".join(letter if letter.isprintable() else " " for letter in hit.snippet))
     for start, end in hit.matches:
-        text.stylize(MATCH, start, end)
+        text.stylize("bold yellow", start, end)
     return text
 
 
@@ -581,6 +580,8 @@ def stats(options: Values) -> int:
 
 def _counts(log: Sequence[Recorded], usage: Sequence[UsageRecorded]) -> dict[str, Any]:
     blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    quality = quality_of(log)
+    totals, rates = quality.totals, quality.per_compaction
     return {
         "turns": len({block.turn for block in blocks}),
         "events": _by_frequency(kind_of(event) for _, event in log),
@@ -594,20 +595,14 @@ def _counts(log: Sequence[Recorded], usage: Sequence[UsageRecorded]) -> dict[str
             "cache_write": sum(event.cache_write for event in usage),
             "output": sum(event.output for event in usage),
         },
-        "quality": _quality(quality_of(log)),
-    }
-
-
-def _quality(quality: Quality) -> dict[str, Any]:
-    """The number of signals of each kind, in total and per compaction."""
-    totals = quality.totals
-    return {
-        "compactions": quality.compactions,
-        **{
-            signal: {"count": totals[signal], "per_compaction": quality.per_compaction.get(signal)}
-            for signal in SIGNALS
+        "quality": {
+            "compactions": quality.compactions,
+            **{
+                signal: {"count": totals[signal], "per_compaction": rates.get(signal)}
+                for signal in SIGNALS
+            },
+            "task_end": {"count": totals["task_end"], "completed": quality.completed},
         },
-        "task_end": {"count": totals["task_end"], "completed": quality.completed},
     }
 
 

@@ -17,8 +17,6 @@ from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._terminal import DONE
 from timeline.replay import atomic_write
 
-SECONDS: Final = 30
-"""How long a download may be silent."""
 WIDE: Final = 100
 """Columns of a screen on which there is room for the provider, too."""
 
@@ -81,7 +79,7 @@ def _downloaded(url: str) -> bytes:
     from urllib.request import urlopen
 
     try:
-        with urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 -- our own URL, or a test's
+        with urlopen(url, timeout=30) as answer:  # noqa: S310 -- our own URL, or a test's
             return bytes(answer.read())
     except (OSError, HTTPException) as error:
         why = getattr(error, "reason", None) or error

@@ -25,12 +25,12 @@ from timeline.cli._options import (
     tokens_or_auto,
 )
 from timeline.cli._replay_results import tell
-from timeline.cli._report import write_report
 from timeline.cli._sessions import FILES, SESSION, File, session_files, session_of, tell_passed_over
 from timeline.cli._terminal import DONE, FAILED, complain, say, short
 from timeline.replay import (
     Replayed,
     ReplayOptions,
+    atomic_write,
     dump_to,
     replay_with_log,
     telling_window,
@@ -170,7 +170,8 @@ def _tell_all(replays: list[Replayed], options: Values) -> bool:
     if options.html and replays:  # first, since who reads the results may stop, as `head` does
         titles = dict.fromkeys(result.session for result in results)
         page = report_html(", ".join(titles), [reported_replay(each) for each in replays])
-        write_report(options.html, page)
+        with atomic_write(options.html) as file:
+            file.write(page)
     if options.json:
         for result in results:
             print_json(result.to_json())

@@ -36,7 +36,6 @@ from timeline.cli._sessions import grouped_notices
 from timeline.cli._terminal import line, short
 from timeline.replay import Means, Point, ReplayResult, compared, means_of
 
-CURVE_COLUMNS: Final = 100
 CURVE_ROWS: Final = 10
 NOTES_SHOWN: Final = 5
 
@@ -76,7 +75,7 @@ def _tell_one(result: ReplayResult, console: Console) -> None:
         console.print(result.guess, style="bold")
     console.print()
     if result.points:
-        console.print(curve(result.points, result.room, min(console.width, CURVE_COLUMNS)))
+        console.print(curve(result.points, result.room, min(console.width, 100)))
         console.print()
     table = Table.grid(padding=(0, 2))
     for name, value, more in _lines(result):
@@ -214,7 +213,6 @@ def _promises(result: ReplayResult) -> tuple[str, str, str]:
 
 # Several results
 
-PLOT_COLUMNS: Final = 80
 PLOT_AXIS_COLUMNS: Final = 7
 PLOT_ROWS: Final = 12
 SIZES_COLUMNS: Final = 128
@@ -271,7 +269,7 @@ def _tell_several(results: Sequence[ReplayResult], console: Console) -> None:
     explain((*MEASURES_MEAN, FRONT_MEANS), console)
     console.print()
     if len(means) > 1:
-        console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
+        console.print(scatter(means, results, min(console.width, 80)))
 
 
 def _rows(results: Sequence[ReplayResult], columns: int) -> Table:

@@ -60,19 +60,13 @@ def report(options: Values) -> int:
     reported = reported_log(log, prompting, facts, hidden=showing.hidden)
     file_name = re.sub(r"[^\w.-]+", "_", options.id).strip(".") or "timeline"
     path = options.output or Path(f"{file_name}.html")
-    size = write_report(path, report_html(options.id, [reported]))
-    return answer(options, {"report": str(path), "bytes": size}, f"report: {path}")
-
-
-def write_report(path: Path, page: bytes) -> int:
-    """Write the file atomically; returns its size in bytes."""
+    page = report_html(options.id, [reported])
     with atomic_write(path) as file:
         file.write(page)
-    return len(page)
+    return answer(options, {"report": str(path), "bytes": len(page)}, f"report: {path}")
 
 
 def _showing(options: Values) -> Showing:
-    """How to show a timeline, according to the options."""
     system, tools = fixed_parts(options)
     return Showing(options=sized(options), system=system, tools=tools, hidden=options.with_hidden)
 

@@ -46,14 +46,13 @@ def _positive(text: str) -> int:
 
 def _report(exchange: Exchange) -> None:
     """Print one line about a request."""
-    if exchange.error or exchange.answer is None or exchange.step is None:
-        why = f"{exchange.error.status} {exchange.error.message}" if exchange.error else "no answer"
-        return _say(f"refused: {why}")
-    answer, step = exchange.answer, exchange.step
-    return _say(
-        f"{answer.stop_reason}: prompt {exchange.tokens} "
-        f"(cache read {step.read}, written {step.write}), output {answer.output_tokens} tokens"
-    )
+    if error := exchange.error:
+        _say(f"refused: {error.status} {error.message}")
+    elif (answer := exchange.answer) and (step := exchange.step):
+        _say(
+            f"{answer.stop_reason}: prompt {exchange.tokens} "
+            f"(cache read {step.read}, written {step.write}), output {answer.output_tokens} tokens"
+        )
 
 
 def _say(text: str) -> None:

@@ -127,14 +127,13 @@ class _Served:
 
     async def _response(self, wire: Wire, exchange: Exchange) -> Response:
         """The response for an exchange; it is delayed as the exchange says."""
-        if exchange.error or exchange.message is None:
-            error = exchange.error or ApiError(500, "api_error", "no answer")
-            return self._refused(wire, error)
+        if exchange.error:
+            return self._refused(wire, exchange.error)
         headers = {"request-id": self.provider.new_id("req")}
         await asyncio.sleep(exchange.delay_seconds)
         fault = exchange.fault or Fault()
         if exchange.request.get("stream"):
-            sent = tuple(_streamed(wire, exchange, exchange.message))
+            sent = tuple(_streamed(wire, exchange))
             kind = "text/event-stream; charset=utf-8"
         else:
             whole = json.dumps(exchange.message).encode()
@@ -233,9 +232,9 @@ def _without_key(query: str) -> str:
 # Responses.
 
 
-def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
+def _streamed(wire: Wire, exchange: Exchange) -> Iterator[bytes]:
     drafts = exchange.answer.drafts if exchange.answer else ()
-    whole = list(wire.stream(message, drafts, exchange.request))
+    whole = list(wire.stream(exchange.message or {}, drafts, exchange.request))
     fault = exchange.fault or Fault()
     if fault.damage == "none":
         yield from whole
@@ -302,17 +301,9 @@ async def _accounts(http: Request) -> Response:
     return JSONResponse({"accounts": [account], "account_ordering": [account["id"]]})
 
 
-async def _models(_: Request) -> Response:
-    """An empty list, so that Codex uses the models that it knows."""
-    return JSONResponse({"models": []})
-
-
-async def _settings(_: Request) -> Response:
-    return JSONResponse({})
-
-
 ROUTES: Final = (
     Route("/backend-api/wham/accounts/check", _accounts),
-    Route("/backend-api/wham/settings/user", _settings),
-    Route(f"{CODEX}/models", _models),
+    Route("/backend-api/wham/settings/user", JSONResponse({}), methods=["GET"]),
+    # None, so that Codex uses the models that it knows.
+    Route(f"{CODEX}/models", JSONResponse({"models": []}), methods=["GET"]),
 )

@@ -22,7 +22,14 @@ from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline._serving import AppServer
-from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
+from timeline.billing import (
+    CacheStep,
+    FlatBlock,
+    Flattener,
+    PromptCache,
+    company_of,
+    whole_prompt_ttl,
+)
 from timeline.fake_provider._reply import ApiError, Drafts, Fault, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
@@ -145,7 +152,7 @@ class FakeProvider:
     def known(self, whose: str = MESSAGES.provider) -> list[Model]:
         """The models of the company that has the API `whose`, with the window that they have here."""
         models = (*self.models, *known_models())
-        return [self._here(m) for m in models if company(m.provider) == company(whose)]
+        return [self._here(m) for m in models if company_of(m.provider) == company_of(whose)]
 
     def model(self, name: str) -> Model | None:
         """The model with this name or alias; None: it is not served."""
@@ -153,7 +160,7 @@ class FakeProvider:
             if name in (own.name, *own.aliases):
                 return self._here(own)
         by_name = model_named(name)
-        is_served = company(by_name.provider) in {company(wire.provider) for wire in WIRES}
+        is_served = company_of(by_name.provider) in {company_of(wire.provider) for wire in WIRES}
         return self._here(by_name) if by_name.known and is_served else None
 
     def _here(self, model: Model) -> Model:
@@ -223,7 +230,7 @@ class FakeProvider:
             return error
         name = request["model"]
         model = self.model(name) if isinstance(name, str) else None
-        if model is None or company(model.provider) != company(wire.provider):
+        if model is None or company_of(model.provider) != company_of(wire.provider):
             return ApiError(404, "not_found_error", f"model: {name}")
         model = attrs.evolve(model, provider=wire.provider)
         return wire.rule_error(request, model) or model
@@ -268,11 +275,6 @@ def _checked(reply: object, responder: Responder) -> Reply | Fault:
         return reply
     name = getattr(responder, "__qualname__", in_words(responder))
     raise MisuseError(f"responder {name} must return a Reply or a Fault, not {in_words(reply)}")
-
-
-def company(provider: str) -> str:
-    """The company of an API; a company may have several APIs."""
-    return provider.partition(".")[0]
 
 
 @attrs.define

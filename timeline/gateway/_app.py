@@ -31,7 +31,6 @@ from timeline.gateway._request import (
     api_at,
     counting_at,
     decoded,
-    speaker_of,
 )
 from timeline.gateway._rewriting import AgentCall, Rewriter
 from timeline.gateway._upstream import Relayed, Upstream, onward
@@ -83,7 +82,6 @@ class Served:
         await self.upstream.close()
 
     async def savings(self, http: Request) -> Response:
-        """The savings so far."""
         if (refused := self._refused(http)) is not None:
             return refused
         return JSONResponse(self.meter.savings().json())
@@ -157,7 +155,7 @@ class Served:
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
         text = decoded(raw, http.headers.get("content-encoding", ""))
-        return render(api, speaker_of(http.headers), http.headers, text)
+        return render(api, http.headers, text)
 
     async def _counted(self, http: Request, api: Api, raw: bytes) -> bytes | None:
         """The body to count in place of the client's: the request that would be sent; None: the client's own."""
@@ -368,19 +366,16 @@ JSON_BYTES_MAX: Final = 2**25
 class AnswerReader:
     """Reads an answer; of a stream, only the events with its usage."""
 
-    format: Format
     is_stream: bool
-    _stream: Stream = attrs.field(init=False)
+    _stream: Stream
     _rest: bytearray = attrs.field(factory=bytearray, init=False)
     _is_lost: bool = attrs.field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._stream = stream_of(self.format, "gateway")
 
     @classmethod
     def of(cls, format: Format, response: httpx2.Response) -> Self:  # noqa: A002 -- as everywhere
         """The reader of an answer that begins with these headers."""
-        return cls(format, "event-stream" in response.headers.get("content-type", ""))
+        is_stream = "event-stream" in response.headers.get("content-type", "")
+        return cls(is_stream, stream_of(format, "gateway"))
 
     def add(self, chunk: bytes) -> None:
         """Take the next bytes of the answer."""

@@ -56,7 +56,6 @@ class Gateway:
     """Those of all timelines."""
     _meter: BillMeter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
-    _admitting: AdmittingStore = attrs.field(init=False)
     _lineage: Lineage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -72,8 +71,7 @@ class Gateway:
         self._opened = open_store(store) if isinstance(store, str | Path) else store
         reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
         self._meter = BillMeter(store=self._opened, record_only=self.record_only, reading=reading)
-        self._admitting = AdmittingStore(self._opened)
-        self._lineage = Lineage(store=self._admitting, opener=self._timeline)
+        self._lineage = Lineage(store=AdmittingStore(self._opened), opener=self._timeline)
 
     @property
     def opened(self) -> EventStore:
@@ -130,7 +128,7 @@ class Gateway:
             self._opened.close()
 
     def _timeline(self, store: EventStore, name: str, opening: Opening) -> Timeline:
-        is_copy = store is not self._admitting  # nothing outside of a copy may be asked or told
+        is_copy = store is not self._lineage.store  # nothing outside of a copy may be asked or told
         shared = _among(self._shared, _ABOUT_BYTES) if is_copy else self._shared
         own: Options = {**shared, "store": store, "model": opening.model}
         if opening.ttl_seconds is not None:  # the client asks the provider for this lifetime

@@ -26,7 +26,7 @@ from render import Model, Rendered
 from timeline import Timeline
 from timeline.engine import Hides, History, HistoryReader
 from timeline.gateway._admission import AdmittingStore
-from timeline.gateway._request import Api, Body, Speaker, is_same
+from timeline.gateway._request import Api, Body, is_same
 
 log = logging.getLogger("foldline.gateway")
 
@@ -79,8 +79,8 @@ class Conversation:
     hides: Hides = attrs.field(factory=Hides)
     """What is hidden on request in other sessions that began alike; the history with which this one begins may send it
     again."""
-    memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    """Data that other modules keep while the conversation is open."""
+    books: Any = None
+    """What is known of the tokens of its blocks: see `BillMeter`."""
 
     def read(self, body: Body) -> History:
         """The history of a request; only its new messages are read."""
@@ -114,18 +114,17 @@ class Lineage:
     _lock: Any = attrs.field(factory=Lock, init=False)
 
     @contextmanager
-    def held(self, speaker: Speaker, body: Body, opening: Opening) -> Generator[Conversation]:
+    def held(self, speaker: str, body: Body, opening: Opening) -> Generator[Conversation]:
         """The conversation of a request, open and locked for this request."""
         while True:
-            conversation = self._conversation(speaker, body, opening)
+            conversation = self._conversation(f"{speaker}-{_first(body)}", body, opening)
             conversation.is_noted.wait(NOTED_SECONDS)
             with conversation.lock:
                 if not conversation.is_closed:  # `_close_old` may have closed it meanwhile
                     yield conversation
                     return
 
-    def _conversation(self, speaker: Speaker, body: Body, opening: Opening) -> Conversation:
-        name = f"{speaker.name}-{_first(body)}"
+    def _conversation(self, name: str, body: Body, opening: Opening) -> Conversation:
         with self._lock:
             conversation = self._open.get(name)
             if conversation is not None:

@@ -56,7 +56,6 @@ _PRIOR_TOKENS: Final = 20
 _CHARACTERS: Final = 4
 """Characters of ordinary text for each token."""
 _OPTIONS: Final = "prompt_cache_options"
-_MEMORY: Final = "money"
 
 
 def account_of(url: str, request: Mapping[str, str], response: Mapping[str, str]) -> str:
@@ -625,14 +624,14 @@ class BillMeter:
 
     def _books(self, call: AgentCall, usage: UsageRecorded) -> _Books:
         """The books of a conversation; they go on from its last bill, also if that is another process's."""
-        memory, name = call.conversation.memory, call.timeline.id
-        books: _Books | None = memory.get(_MEMORY)
+        name, books = call.timeline.id, cast("_Books | None", call.conversation.books)
         head = self.store.head(name)
         if books is not None and books.model == call.model:
             is_new, later = False, lately_billed(self.store, name, books.seen.get(name, head), -inf)
         else:
             reading = _GatewayBlocks(frozenset() if self.record_only else self.reading)
-            books = memory[_MEMORY] = _Books(call.model, call.timeline.settings.counter, reading)
+            books = _Books(call.model, call.timeline.settings.counter, reading)
+            call.conversation.books = books
             is_new, later = True, lately_billed(self.store, name, 0, inf)
         bills = [each.bill for each in later if each.bill and each.model == usage.model]
         bills = [bill for bill in bills if bill.sent_at not in self._sent]

@@ -101,8 +101,7 @@ class StoreReader:
         elif problem := self._unknown(name):
             return refused(problem)
         if span := version_range(path, self.store.head(name)):
-            withheld = self.store.load_window(name).withheld
-            return Outline(self.store, name, withheld).page(*span, self._room())
+            return self._outline(name, *span)
         with self._opened(name) as opened:
             read, *_ = reading_tools(opened)
             reply: ToolReply = read(path=path, start=start, lines=lines)
@@ -199,6 +198,29 @@ class StoreReader:
         rest = f"[go on with start={more}]" if more < len(infos) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
 
+    # An outline of a timeline.
+
+    def _outline(self, name: TimelineId, first: int, last: int) -> ToolReply:
+        """The rows of the blocks in these versions, as many as fit."""
+        head = self.store.head(name)
+        if first > last:
+            return refused(f"There is nothing from v{first} to v{last}: {name} ends at v{head}.")
+        header = f"{MARK} {name}, v{first} to v{last} of v{head}; read one with path=v57]\n"
+        rows = list(islice(self._rows(name, first, last), ROWS_MAX))
+        page = self._room().cut("".join(text for _, text in rows), header)
+        count = page.count("\n")
+        end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last
+        rest = f"[go on with path=v{end + 1}-v{last}]" if end < last else ""
+        return ToolReply(output=f"{header}{page}{rest}".rstrip("\n"))
+
+    def _rows(self, name: TimelineId, first: int, last: int) -> Iterator[tuple[int, str]]:
+        after, withheld = first - 1, self.store.load_window(name).withheld
+        while after < last and (page := self.store.read(name, after=after, limit=PAGE)):
+            for version, event in page:
+                if version <= last and (row := _row(event, withheld)):
+                    yield version, f"v{version} {row}\n"
+            after = page[-1][0]
+
     # Search.
 
     def _hits(self, query: str, name: TimelineId | None, count: int) -> list[Hit]:
@@ -247,7 +269,7 @@ def answered(tools: Collection[Tool], name: str, arguments: dict[str, object]) -
     return reply
 
 
-# An outline of a timeline.
+# The rows of an outline.
 
 
 PAGE: Final = 200
@@ -273,52 +295,20 @@ def first_words(text: str) -> str:
     return line if len(line) <= WORDS else f"{line[:WORDS]}…"
 
 
-@attrs.frozen
-class Outline:
-    """The blocks of one timeline; `withheld` are those that are hidden on request."""
-
-    store: EventStore
-    timeline: TimelineId
-    withheld: Collection[str]
-
-    def page(self, first: int, last: int, room: Room) -> ToolReply:
-        """The rows of the blocks in these versions, as many as fit."""
-        head = self.store.head(self.timeline)
-        if first > last:
-            return refused(
-                f"There is nothing from v{first} to v{last}: {self.timeline} ends at v{head}."
-            )
-        header = (
-            f"{MARK} {self.timeline}, v{first} to v{last} of v{head}; read one with path=v57]\n"
-        )
-        rows = list(islice(self._rows(first, last), ROWS_MAX))
-        page = room.cut("".join(text for _, text in rows), header)
-        count = page.count("\n")
-        end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last
-        rest = f"[go on with path=v{end + 1}-v{last}]" if end < last else ""
-        return ToolReply(output=f"{header}{page}{rest}".rstrip("\n"))
-
-    def _rows(self, first: int, last: int) -> Iterator[tuple[int, str]]:
-        after = first - 1
-        while after < last and (page := self.store.read(self.timeline, after=after, limit=PAGE)):
-            for version, event in page:
-                if version <= last and (row := self._row(event)):
-                    yield version, f"v{version} {row}\n"
-            after = page[-1][0]
-
-    def _row(self, event: Event) -> str:
-        """The row of an event; empty if it is neither a block nor a summary."""
-        if isinstance(event, RangeCompacted):
-            return f"summary of v{event.start} to v{event.cut - 1}"
-        if not isinstance(event, BlockAppended):
-            return ""
-        block, kind = event.block, tag_of(event.block)
-        if block.id in self.withheld:
-            return f"{kind}: hidden on request"
-        if isinstance(block, ToolResult) and block.envelope.sensitivity in ENCRYPTED:
-            return f"{kind}: confidential"
-        text = text_of(block)
-        return f"{kind}, {len(text):,} characters: {first_words(text)}" if text else kind
+def _row(event: Event, withheld: Collection[str]) -> str:
+    """The row of an event in an outline; empty if it is neither a block nor a summary. `withheld`: the ids of blocks that
+    are hidden on request."""
+    if isinstance(event, RangeCompacted):
+        return f"summary of v{event.start} to v{event.cut - 1}"
+    if not isinstance(event, BlockAppended):
+        return ""
+    block, kind = event.block, tag_of(event.block)
+    if block.id in withheld:
+        return f"{kind}: hidden on request"
+    if isinstance(block, ToolResult) and block.envelope.sensitivity in ENCRYPTED:
+        return f"{kind}: confidential"
+    text = text_of(block)
+    return f"{kind}, {len(text):,} characters: {first_words(text)}" if text else kind
 
 
 # The MCP server.

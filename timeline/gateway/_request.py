@@ -80,21 +80,6 @@ def maker_of(path: str, headers: Mapping[str, str]) -> str:
     return "anthropic" if is_anthropics or _ANTHROPICS.match(path) else "openai"
 
 
-@attrs.frozen(kw_only=True)
-class Speaker:
-    """The sender of a request, as far as its headers name it."""
-
-    client: str = "agent"
-    session: str = ""
-    agent: str = ""
-    """The agent within the session; empty: the main agent."""
-
-    @property
-    def name(self) -> str:
-        """The prefix of the names of its timelines."""
-        return "-".join(part for part in (self.client, self.session, self.agent) if part)
-
-
 _SESSIONS: Final = (
     ("claude-code", "x-claude-code-session-id", "x-claude-code-agent-id"),
     ("codex", "session-id", "thread-id"),
@@ -107,13 +92,14 @@ LENGTH_MAX: Final = 80
 """Largest number of characters of a timeline's name that come from one header."""
 
 
-def speaker_of(headers: Mapping[str, str]) -> Speaker:
-    """The sender of a request with these headers (lower case)."""
+def speaker_of(headers: Mapping[str, str]) -> str:
+    """The sender of a request, as far as its headers (lower case) name it: the client, its session and, unless it is the
+    main one, the agent in it. The names of its timelines begin with it."""
     for client, session_header, agent_header in _SESSIONS:
         if session := _word(headers.get(session_header)):
             agent = _word(headers.get(agent_header))
-            return Speaker(client=client, session=session, agent=agent if agent != session else "")
-    return Speaker()
+            return "-".join(filter(None, (client, session, agent if agent != session else "")))
+    return "agent"
 
 
 def _word(value: Any) -> str:
@@ -219,10 +205,6 @@ class Body:
         """A field, parsed; None: there is none."""
         raw = self.fields.get(name)
         return None if raw is None else msgspec.json.decode(raw)
-
-    def messages(self) -> list[Json]:
-        """The conversation, parsed."""
-        return [msgspec.json.decode(raw) for raw in self.items]
 
     def history(self, start: int = 0) -> list[Json]:
         """The messages from `start` on, parsed, without an item at the beginning that offers tools."""

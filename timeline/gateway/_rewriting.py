@@ -28,7 +28,7 @@ from timeline import Timeline, model_named
 from timeline.engine import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage, Opening
-from timeline.gateway._request import Api, Body, Speaker, with_control
+from timeline.gateway._request import Api, Body, speaker_of, with_control
 from timeline.react import measured
 
 log = logging.getLogger("foldline.gateway")
@@ -45,6 +45,7 @@ class ClientRequest:
 
     body: Body
     conversation: Conversation
+    opening: Opening
     control: Json | None
     """The newest cache mark that the client set; None: it set none."""
     system: list[Json]
@@ -54,7 +55,7 @@ class ClientRequest:
     def seconds(self) -> int:
         """How long the client's cache marks ask the provider to keep entries; 0: it sets no mark, or asks for the
         default."""
-        return int(_seconds(self.control) or 0)
+        return int(self.opening.ttl_seconds or 0)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -86,12 +87,10 @@ class AgentCall:
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation of the request."""
         return self.request.conversation
 
     @property
     def model(self) -> Model:
-        """The model of the request."""
         return self.timeline.settings.model
 
     @property
@@ -114,7 +113,7 @@ class Rewriter:
     fails_closed: bool = False
     """Whether it is not sent either where the store failed; otherwise it is sent unchanged until the store takes it."""
 
-    def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> AgentCall:
+    def call(self, api: Api, headers: Mapping[str, str], raw: bytes) -> AgentCall:
         """Record and render a client's request. Until `admit`, nothing of it is in the store.
 
         Raises:
@@ -122,10 +121,10 @@ class Rewriter:
             NoRoomError: the window has no room for a conversation with this system prompt and these tools.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
-        with self._read(api, speaker, headers, raw) as (request, history, opening):
+        with self._read(api, headers, raw) as (request, history):
             try:
                 with self.lineage.store.visit() as visit:
-                    timeline = self.lineage.synced(request.conversation, history, opening)
+                    timeline = self.lineage.synced(request.conversation, history, request.opening)
                     if not self.record_only:
                         timeline.settings.check_room(request.system, request.tools)
                     is_kept = request.conversation.name not in self.lineage.unkept
@@ -172,18 +171,17 @@ class Rewriter:
         timeline.hide(*unbound)
         return attrs.evolve(_shown(request, timeline), decisions=rendered.decisions)
 
-    def counted(
-        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> bytes | None:
+    def counted(self, api: Api, headers: Mapping[str, str], raw: bytes) -> bytes | None:
         """The body to count in place of a client's request: the one that would be sent; None: the client's own. This
         decides and records nothing.
 
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
         """
-        with self._read(api, speaker, headers, raw) as (request, history, opening):
+        with self._read(api, headers, raw) as (request, history):
             if self.record_only:
                 return None
+            opening = request.opening
             with self.lineage.rehearsal(request.conversation, opening) as (lineage, conversation):
                 tried = attrs.evolve(request, conversation=conversation)
                 timeline = lineage.synced(conversation, history, opening)
@@ -213,24 +211,25 @@ class Rewriter:
 
     @contextmanager
     def _read(
-        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> Generator[tuple[ClientRequest, History, Opening]]:
-        """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
-        block."""
+        self, api: Api, headers: Mapping[str, str], raw: bytes
+    ) -> Generator[tuple[ClientRequest, History]]:
+        """A parsed request and its history; its conversation stays locked inside the block."""
         body = Body.of(raw, api)
         control = body.control()
-        opening = Opening(_model(body, headers), _seconds(control))
-        with self.lineage.held(speaker, body, opening) as conversation:
+        seconds = _SECONDS.get(str((control or {}).get("ttl")))
+        opening = Opening(_model(body, headers), seconds)
+        with self.lineage.held(speaker_of(headers), body, opening) as conversation:
             history = conversation.read(body)
             head: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
             request = ClientRequest(
                 body=body,
                 conversation=conversation,
+                opening=opening,
                 control=control,
                 system=[*body.system(), *head],
                 tools=body.tools(),
             )
-            yield request, history, opening
+            yield request, history
 
     def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> AgentCall:
         timeline, raw = request.conversation.timeline, request.body.raw
@@ -277,7 +276,8 @@ def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> 
         edited = [g for g in view.groups if is_edited or (g.request and g.request.is_unknown)]
         return [block.id for block in (*_thoughts(moved), *_thoughts(edited, "unsigned"))]
     contents = rendered.provider.contents
-    sent = [(role, _plain(c)) for role, c in contents((), (), request.body.messages())]
+    messages = [*map(msgspec.json.decode, request.body.items)]
+    sent = [(role, _plain(c)) for role, c in contents((), (), messages)]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
     same = sum(takewhile(bool, map(eq, sent, shown)))
     behind = [content for _, content in shown[same:]]
@@ -314,7 +314,3 @@ def _model(body: Body, headers: Mapping[str, str]) -> Model:
     if LONG_BETA in headers.get("anthropic-beta", "") and model.tokens_window < LONG_WINDOW:
         model = attrs.evolve(model, tokens_window=LONG_WINDOW, input_tokens_max=0)
     return model
-
-
-def _seconds(control: Json | None) -> float | None:
-    return _SECONDS.get(str((control or {}).get("ttl")))

@@ -21,10 +21,10 @@ Tracers, meters and their exporters are other people's code: what they raise is 
 """
 
 import logging
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import attrs
@@ -41,21 +41,19 @@ from blocks.formats import count, obj, objs, string
 from render import Json, View
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Counter, Histogram, Meter
+    from opentelemetry.metrics import Meter
     from opentelemetry.trace import Span as TracedSpan
     from opentelemetry.trace import Tracer
 
 log = logging.getLogger("foldline")
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
-MESSAGE_MAX: Final = 500
-"""Largest number of characters of an error's message in a span."""
 _OPERATION: Final = "gen_ai.operation.name"
 _PROVIDER: Final = "gen_ai.provider.name"
 _MODEL: Final = "gen_ai.request.model"
 _ANSWERED_BY: Final = "gen_ai.response.model"
 _ERROR: Final = "error.type"
-_MEASURED: Final = (
+_MEASURED: Final[tuple[str, ...]] = (
     *(_OPERATION, _PROVIDER, _MODEL, _ANSWERED_BY, _ERROR),
     *("server.address", "server.port", "gen_ai.tool.name", "gen_ai.agent.name"),
 )
@@ -114,10 +112,8 @@ class Traces:
     meter: "Meter | None" = None
     price: Callable[[UsageRecorded], float | None] = attrs.field(default=lambda _: None)
     """The dollars of a call; None: no price is known."""
-    timer: Callable[[], float] = time.perf_counter
-    """Seconds since any moment."""
-    _measures: "Measures | None" = attrs.field(
-        default=attrs.Factory(lambda self: Measures.of(self.meter), takes_self=True), init=False
+    _instruments: Mapping[str, Any] = attrs.field(
+        default=attrs.Factory(lambda self: _instruments(self.meter), takes_self=True), init=False
     )
 
     def __attrs_post_init__(self) -> None:
@@ -130,7 +126,7 @@ class Traces:
     @property
     def are_on(self) -> bool:
         """Whether there is a tracer or a meter."""
-        return self.tracer is not None or self._measures is not None
+        return self.tracer is not None or self.meter is not None
 
     def span(
         self, name: str, attributes: Attributes | None = None, kind: Kind = "INTERNAL"
@@ -143,16 +139,17 @@ class Traces:
 
     @contextmanager
     def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
-        begin = self.timer()
+        begin = perf_counter()
         with self._span(name, attributes, kind) as span:
             try:
                 yield span
             except Exception as error:
-                span.fail(type(error).__name__, str(error)[:MESSAGE_MAX])
+                span.fail(type(error).__name__, str(error)[:500])
                 raise
             finally:
-                if self._measures and _OPERATION in span.attributes:
-                    self._measures.lasted(self.timer() - begin, span.attributes)
+                if self._instruments and _OPERATION in span.attributes:
+                    about = {n: span.attributes[n] for n in _MEASURED if n in span.attributes}
+                    self._measure(_DURATION, perf_counter() - begin, about)
 
     @contextmanager
     def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[SafeSpan]:
@@ -203,97 +200,74 @@ class Traces:
 
     def committed(self, events: Iterable[Event]) -> None:
         """Measure what is in the log now: the tokens and the cost of answers, and compactions."""
-        if self._measures is None:
-            return
-        for event in events:
+        for event in events if self._instruments else ():
             match event:
                 case UsageRecorded() if (
                     event.output or event.response
                 ):  # it was answered, not only counted
                     about = self.about | ({_ANSWERED_BY: event.model} if event.model else {})
                     cost = _attempt(self, "price", event)
-                    self._measures.used(event.input, event.output, cost, about)
+                    self._used(event.input, event.output, cost, about)
                 case RangeCompacted():
+                    about = self.about | {"foldline.trigger": event.trigger}
+                    self._measure(_COMPACTIONS, 1, about)
                     freed = event.tokens_before - event.tokens_after
-                    self._measures.compacted(
-                        freed, self.about | {"foldline.trigger": event.trigger}
-                    )
+                    self._measure(_FOLDED, max(freed, 0), about)
                 case _:
                     pass
 
     def summarized(self, spent: Provenance | None, provider: str) -> None:
         """Measure the calls for a summary."""
-        if self._measures is not None and spent and spent.model and not spent.reused:
+        if self._instruments and spent and spent.model and not spent.reused:
             about = {_PROVIDER: provider, _MODEL: spent.model, "foldline.purpose": "summary"}
             read, written = spent.input_tokens, spent.output_tokens
-            self._measures.used(read, written, spent.cost_usd or None, about)
+            self._used(read, written, spent.cost_usd or None, about)
+
+    def _used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
+        operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
+        for kind, tokens in (("input", read), ("output", written)):
+            more = {_OPERATION: operation, "gen_ai.token.type": kind}
+            self._measure(_TOKENS, tokens, about | more)
+        if cost is not None:
+            self._measure(_COST, cost, about)
+
+    def _measure(self, name: str, value: float, about: Attributes) -> None:
+        method = "record" if name in _BUCKETS else "add"
+        _attempt(self._instruments.get(name), method, value, about)
 
 
 # Measures.
 
-_SECONDS: Final = tuple(0.01 * 2**n for n in range(14))
-_TOKENS: Final = tuple(4**n for n in range(14))
-"""The buckets that the conventions ask for."""
+_DURATION: Final = "gen_ai.client.operation.duration"
+_TOKENS: Final = "gen_ai.client.token.usage"
+_COMPACTIONS: Final = "foldline.compactions"
+_FOLDED: Final = "foldline.tokens.folded"
+_COST: Final = "foldline.cost"
+_INSTRUMENTS: Final = {
+    _DURATION: ("s", "GenAI operation duration."),
+    _TOKENS: ("{token}", "Number of input and output tokens used."),
+    _COMPACTIONS: ("{compaction}", "Compactions that were committed."),
+    _FOLDED: ("{token}", "Tokens by which they made prompts shorter."),
+    _COST: ("{USD}", "Cost of answers and summaries, by the model's prices."),
+}
+"""By name: unit and description. Those with buckets are histograms, the others are counters."""
+_BUCKETS: Final[Mapping[str, tuple[float, ...]]] = {
+    _DURATION: tuple(0.01 * 2**n for n in range(14)),
+    _TOKENS: tuple(4**n for n in range(14)),
+}
+"""As the conventions ask for them."""
 
 
-@attrs.frozen
-class Measures:
-    """The instruments of a meter; one that could not be made is None."""
-
-    _duration: "Histogram | None"
-    _tokens: "Histogram | None"
-    _compactions: "Counter | None"
-    _folded: "Counter | None"
-    _cost: "Counter | None"
-
-    @classmethod
-    def of(cls, meter: "Meter | None") -> "Measures | None":
-        """The instruments of this meter; None: there is none."""
-        if meter is None:
-            return None
-
-        def histogram(name: str, unit: str, buckets: tuple[float, ...], what: str) -> Any:
-            options = {"unit": unit, "description": what}
-            advice = {"explicit_bucket_boundaries_advisory": buckets}
-            return _attempt(meter, "create_histogram", name, **options, **advice)
-
-        def counter(name: str, unit: str, what: str) -> Any:
-            return _attempt(meter, "create_counter", name, unit=unit, description=what)
-
-        return cls(
-            histogram(
-                "gen_ai.client.operation.duration", "s", _SECONDS, "GenAI operation duration."
-            ),
-            histogram(
-                "gen_ai.client.token.usage",
-                "{token}",
-                _TOKENS,
-                "Number of input and output tokens used.",
-            ),
-            counter("foldline.compactions", "{compaction}", "Compactions that were committed."),
-            counter(
-                "foldline.tokens.folded", "{token}", "Tokens by which they made prompts shorter."
-            ),
-            counter(
-                "foldline.cost", "{USD}", "Cost of answers and summaries, by the model's prices."
-            ),
-        )
-
-    def lasted(self, seconds: float, attributes: Attributes) -> None:
-        about = {name: attributes[name] for name in _MEASURED if name in attributes}
-        _attempt(self._duration, "record", seconds, about)
-
-    def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
-        operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
-        for kind, tokens in (("input", read), ("output", written)):
-            more = {_OPERATION: operation, "gen_ai.token.type": kind}
-            _attempt(self._tokens, "record", tokens, about | more)
-        if cost is not None:
-            _attempt(self._cost, "add", cost, about)
-
-    def compacted(self, freed: int, about: Attributes) -> None:
-        _attempt(self._compactions, "add", 1, about)
-        _attempt(self._folded, "add", max(freed, 0), about)
+def _instruments(meter: "Meter | None") -> Mapping[str, Any]:
+    """The instruments of a meter by name; one that could not be made is None."""
+    made = dict[str, Any]()
+    for name, (unit, what) in _INSTRUMENTS.items() if meter is not None else ():
+        options: dict[str, Any] = {"unit": unit, "description": what}
+        if name in _BUCKETS:
+            options["explicit_bucket_boundaries_advisory"] = _BUCKETS[name]
+        kind = "histogram" if name in _BUCKETS else "counter"
+        made[name] = _attempt(meter, f"create_{kind}", name, **options)
+    return made
 
 
 # Attributes.

@@ -39,7 +39,6 @@ from blocks.formats import appended_texts
 from persistence.sessions import Responded, Session
 from render import Rendered
 from timeline.replay._recall import (
-    DIGITS,
     RecallMeter,
     RequestTexts,
     bare_lines,
@@ -94,8 +93,7 @@ class HandoverMeter:
     """Measures what the requests of one session hand over, call by call in order."""
 
     needs: tuple[Laid, ...]
-    edits_written: int = attrs.field(init=False, default=0)
-    edits: int = attrs.field(init=False, default=0)
+    _edits: list[float] = attrs.field(init=False, factory=list[float])
     _standing: list[float] = attrs.field(init=False, factory=list[float])
     _prompts: list[float] = attrs.field(init=False, factory=list[float])
 
@@ -103,8 +101,7 @@ class HandoverMeter:
         """Measure the request of this call, given by its text."""
         needs = self.needs[call]
         lines = set(bare_lines(text)) if needs.edits or needs.standing else set[str]()
-        self.edits += len(needs.edits)
-        self.edits_written += sum(lines.issuperset(old) for old in needs.edits)
+        self._edits += [lines.issuperset(old) for old in needs.edits]
         if needs.standing:
             self._standing.append(fmean(line in lines for line in needs.standing))
         if needs.prompts:
@@ -114,7 +111,7 @@ class HandoverMeter:
     def handover(self) -> Handover:
         """The shares over the calls measured; each edit has the same weight, wherever it was made."""
         return Handover(
-            edits=round(self.edits_written / self.edits, DIGITS) if self.edits else None,
+            edits=mean(self._edits),
             standing=mean(self._standing),
             prompts=mean(self._prompts),
         )

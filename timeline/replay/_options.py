@@ -1,32 +1,22 @@
 """The options of a replay, and the defaults that it takes from the session."""
 
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Literal
 
 import attrs
 from attrs.validators import in_, instance_of, or_
 
-from blocks import ToolCall, text_of
+from blocks import ToolCall
 from persistence.sessions import Session
-from render import Json, Model, Policy, provider_of
+from render import Model, Policy, provider_of
 from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named, priced_model
-from timeline.billing import kept_in
+from timeline.billing import company_of, kept_in
 from timeline.engine import TimelineSettings
-from timeline.tokens import counter_for
 
-Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 MODEL = "claude-sonnet-5-5"
 """The model whose prices and rules apply if the session's own is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
-TELLING_SHARE: Final = 0.6
-"""The window as a share of the whole session: it is compacted a few times, and much of it stays."""
-WINDOWS: Final = tuple(
-    digits * 10**zeros for zeros in range(3, 7) for digits in (8, 10, 15, 20, 30, 40, 60)
-)
-ROOM_TOKENS_MIN: Final = 6_000
-"""The least tokens besides system prompt and tools; with fewer, every call would compact."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +34,7 @@ class ReplayOptions:
     """The name of a model; default: the session's."""
     provider: str = ""
     """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
-    summarizer: Summaries | ModelSummarizer = attrs.field(
+    summarizer: Literal["extractive", "stand-in", "anthropic"] | ModelSummarizer = attrs.field(
         default="extractive",
         validator=or_(in_(("extractive", "stand-in", "anthropic")), instance_of(ModelSummarizer)),
     )
@@ -74,11 +64,11 @@ class ReplayOptions:
         provider = self.provider or (
             "anthropic" if self.summarizer == "anthropic" else model.provider
         )
-        if _company(model.provider) != _company(provider):
+        if company_of(model.provider) != company_of(provider):
             # another provider serves the session's own model: the newest of this one's in the table
-            of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
+            of_it = (m for m in known_models() if company_of(m.provider) == company_of(provider))
             ours = model_named(MODEL)
-            model = ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
+            model = ours if company_of(provider) == company_of(ours.provider) else next(of_it, ours)
         return attrs.evolve(model, provider=provider)
 
     def limit_for(self, session: Session) -> int:
@@ -113,34 +103,13 @@ class ReplayOptions:
 
     def tools_for(self, session: Session) -> Tools:
         """The tool definitions of every request."""
-        return self.tools if self.tools is not None else session.tools or self._open_tools(session)
-
-    def _open_tools(self, session: Session) -> list[Json]:
-        """For each tool name seen, a definition that accepts any arguments."""
+        if self.tools is not None or session.tools:
+            return session.tools if self.tools is None else self.tools
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
         return provider_of(self.model_for(session)).open_tools(names)
 
 
-def _company(provider: str) -> str:
-    """The company that offers an API; one may offer several."""
-    return provider.partition(".")[0]
-
-
 def _own(name: str) -> Model:
     """The model with this name; if no model of its vendor is known, what most servers offer, at no price."""
     return priced_model(name) or attrs.evolve(model_named(name), provider="openai.chat")
-
-
-def smaller_windows(
-    session: Session, options: ReplayOptions, room: int
-) -> tuple[Sequence[int], int]:
-    """Round windows of at most `room` in which the session may have to be compacted, largest first, and the approximate
-    tokens of the whole session."""
-    count = counter_for("estimate", options.model_for(session)).count
-    blocks = (block for item in session.items for block in item.blocks)
-    parts = (options.system_for(session), *(options.tools_for(session) or ()))
-    fixed = sum(count(str(part)) for part in parts)
-    whole = fixed + sum(count(text_of(block)) for block in blocks)
-    most = min(TELLING_SHARE * whole, room)
-    return [n for n in reversed(WINDOWS) if fixed + ROOM_TOKENS_MIN <= n <= most], whole

@@ -16,6 +16,7 @@ Calls that needed nothing are left out; all others have the same weight in the a
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -213,19 +214,12 @@ def needs_of(session: Session) -> tuple[Needs, ...]:
 
 
 @attrs.frozen
-class _Use:
-    """A name in a response: how many texts had it by then, and the call of the latest of them."""
-
-    name: str
-    texts: int
-    call: int
-
-
-@attrs.frozen
 class _Repetition:
     """What a response wrote again, with the state of the past at that time."""
 
-    uses: tuple[_Use, ...]
+    names: tuple[str, ...]
+    texts: int
+    """The number of texts by then."""
     lines: dict[str, int]
     """The lines, each with the call of its last occurrence."""
     rules: tuple[str, ...]
@@ -265,31 +259,33 @@ class _PastTexts:
         lines = sorted(_lines_written(response) & self.lines.keys())
         last = {line: self.lines[line] for line in lines}
         written = set[str]().union(*(rare_names(_written(block)) for block in response))
-        uses = list[_Use]()
-        for name in sorted(written & self.places.keys()):
-            places = self.places[name]
-            uses.append(_Use(name, len(places), self.calls[places[-1]]))
-        return _Repetition(tuple(uses), last, tuple(self.rules))
+        names = tuple(sorted(written & self.places.keys()))
+        return _Repetition(names, len(self.texts), last, tuple(self.rules))
 
     def needs(self, number: int, call: _Repetition) -> Needs:
         """The names and lines that a call wrote again, without those that are common in the session."""
         common = TRIVIAL_SHARE * len(self.texts)
         far = number - NEAR_CALLS
-        rare = [use for use in call.uses if len(self.places[use.name]) <= common]
+        near, distant = list[Need](), list[Need]()
+        for name in call.names:
+            if len(places := self.places[name]) <= common:
+                earlier = places[: bisect_left(places, call.texts)]
+                needs = near if self.calls[earlier[-1]] >= far else distant
+                needs.append(self._need(name, earlier))
         lines = [line for line, last in call.lines.items() if last < far]
         return Needs(
-            near=tuple(self._need(use) for use in rare if use.call >= far),
-            far=tuple(self._need(use) for use in rare if use.call < far),
+            near=tuple(near),
+            far=tuple(distant),
             quotes=tuple(line for line in lines if self.line_texts[line] <= common),
             rules=call.rules,
         )
 
-    def _need(self, use: _Use) -> Need:
-        texts = [self.texts[place] for place in reversed(self.places[use.name][: use.texts])]
+    def _need(self, name: str, places: Sequence[int]) -> Need:
+        texts = [self.texts[place] for place in reversed(places)]
         return Need(
-            name=use.name,
-            lines=_surroundings(texts, use.name, line_around),
-            wides=_surroundings(texts, use.name, wide_around),
+            name=name,
+            lines=_surroundings(texts, name, line_around),
+            wides=_surroundings(texts, name, wide_around),
             texts=tuple(texts[:OCCURRENCES_MAX]),
         )
 

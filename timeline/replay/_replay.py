@@ -30,6 +30,7 @@ from blocks import (
     RangeCompacted,
     Recorded,
     TimelineId,
+    text_of,
 )
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Responded, Session
@@ -51,16 +52,22 @@ from timeline.billing import (
 from timeline.engine import TimelineSettings, counted
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._handover import Handover, MemoryMeter
-from timeline.replay._options import ReplayOptions, smaller_windows
+from timeline.replay._options import ReplayOptions
 from timeline.replay._output import Dump, DumpRecord, reserve_store
 from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, SilentSummarizer
 from timeline.tokens import counter_for
 
-CHECK_EVERY_CALLS = 50
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of calls done and the number of all calls."""
 NOTICES_MAX = 100
+TELLING_SHARE: Final = 0.6
+"""A telling window as a share of the whole session: it is compacted a few times, and much of it stays."""
+WINDOWS: Final = tuple(
+    digits * 10**zeros for zeros in range(3, 7) for digits in (8, 10, 15, 20, 30, 40, 60)
+)
+ROOM_TOKENS_MIN: Final = 6_000
+"""The least tokens besides system prompt and tools; with fewer, every call would compact."""
 _HIDE_WORDS: Final[Mapping[HideReason, str]] = {
     "expired": "pruned",
     "clipped": "clipped",
@@ -104,19 +111,19 @@ def replay(
             tools; or the store already has a timeline of this name.
         StoreLockedError: another process has the store open.
     """
+    options = options or ReplayOptions()
     return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
 
 
 def replay_with_log(
     session: Session,
-    options: ReplayOptions | None = None,
+    options: ReplayOptions,
     *,
     store: "str | PathLike[str] | None" = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> "Replayed":
     """Like `replay`, but also returns the log, which a report needs."""
-    options = options or ReplayOptions()
     name = TimelineId(options.name or session.name)
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
     with place as saved:
@@ -375,7 +382,7 @@ class Replay:
         """
         self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
         for call, (at, rendered, ms) in enumerate(self.replayed.requests(self.session)):
-            if call and call % CHECK_EVERY_CALLS == 0:
+            if call and call % 50 == 0:
                 self.check()
             self._sent(at, rendered, ms)
             if progress:
@@ -452,9 +459,15 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
     small."""
     _, full = sent_whole(session, options)
     room, _ = _room(session, options, full) or (options.limit_for(session), 0)
-    windows, whole = smaller_windows(session, options, room)
+    count = counter_for("estimate", options.model_for(session)).count
+    parts = (options.system_for(session), *(options.tools_for(session) or ()))
+    fixed = sum(count(str(part)) for part in parts)
+    whole = fixed + sum(count(text_of(b)) for item in session.items for b in item.blocks)
+    least, most = fixed + ROOM_TOKENS_MIN, min(TELLING_SHARE * whole, room)
     tried = (
-        window for window in windows if _compacts(session, attrs.evolve(options, window=window))
+        window
+        for window in reversed(WINDOWS)
+        if least <= window <= most and _compacts(session, attrs.evolve(options, window=window))
     )
     return next(tried, None), whole
 

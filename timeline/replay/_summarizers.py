@@ -12,7 +12,6 @@ from render import Asking, Context, Summary, SummaryRoom, extractive
 from timeline import ModelSummarizer, SummaryFailedError, SummaryRequest
 from timeline.billing import CacheStep, SummaryCall
 
-NAME = "stand-in"
 UPDATE_SHARE = 0.4
 """Share of the written part's room that an answer takes: it has what is new or different."""
 
@@ -52,7 +51,7 @@ class SilentSummarizer(Counting):
         self._calls.append(call)
         provenance = summary.provenance and msgspec.structs.replace(
             summary.provenance,
-            model=NAME,
+            model="stand-in",
             input_tokens=call.input_tokens,
             cached_tokens=call.cached_prefix_tokens,
             output_tokens=call.output_tokens,

@@ -64,7 +64,7 @@ from timeline.billing import (
 from timeline.engine import TimelineSettings, taken_back, without_hidden
 from timeline.replay import CARRIED, STATES, VISIBLE, Lives
 from timeline.report._description import beginning
-from timeline.report._money import ANSWERS, Figure, Money, belonging, distinct, timeline_figures
+from timeline.report._money import ANSWERS, Money, belonging, distinct, timeline_figures
 from timeline.report._requests import Requests
 from timeline.report._savings import Savings
 from timeline.tokens import counter_for
@@ -273,13 +273,14 @@ class Collector:
         index = {row.version: at for at, row in enumerate(self.blocks)}
         changes = self.lives.changes
         states = list(dict.fromkeys([VISIBLE, *(change.state for change in changes)]))
-        money = self.money()
+        money, prompts = self.money(), sum(call.paid for call in self.calls)
+        figures = timeline_figures(money, timeline_bill(self.usage), self.savings, prompts)
         pieces = [money.piece(each) for each in self._pieces(tokens)]
         times = [call.at for call in self.calls]
         return {
             "version": self.version,
             "prompt": self.prompt(),
-            "figures": [attrs.asdict(each) for each in self.figures(money)],
+            "figures": [attrs.asdict(each) for each in figures],
             "priced": money.source,
             "model": settings.model.name,
             "policy": settings.policy.name,
@@ -319,11 +320,6 @@ class Collector:
             [call.simulated for call in self.calls],
             self.prompting.settings.model,
         )
-
-    def figures(self, money: Money) -> list[Figure]:
-        """The three figures of a timeline; those of a replay are among its facts."""
-        prompts = sum(call.paid for call in self.calls)
-        return timeline_figures(money, timeline_bill(self.usage), self.savings, prompts)
 
     def prompt(self) -> str:
         """The beginning of the first prompt; empty if there is none."""

@@ -80,10 +80,6 @@ def live_app(
     )
 
 
-_Looking = Callable[[], AbstractContextManager[EventStore]]
-"""Gives the store for one read."""
-
-
 @attrs.define
 class _StoreOpener:
     """Opens a store for each read, so that a writer can use it; a store on a server stays open."""
@@ -114,7 +110,8 @@ async def _unreadable(_: Request, error: Exception) -> Response:
 class _Served:
     """The routes. Those that read are not coroutines, so they run in a thread."""
 
-    looking: _Looking
+    looking: Callable[[], AbstractContextManager[EventStore]]
+    """Gives the store for one read."""
     showing: Showing
     watched: EventStore | None = None
     """The store, if it stays open and may notify of appends; otherwise None."""

@@ -112,9 +112,8 @@ def _unmarked(value: object) -> tuple[object, str]:
         return value, ""
     fields = cast("Json", value)
     marks = {name: fields[name] for name in MARKS if name in fields}
-    if not marks:
-        return fields, ""
-    return {name: each for name, each in fields.items() if name not in marks}, _text(marks)
+    plain = {name: each for name, each in fields.items() if name not in marks}
+    return plain, _text(marks) if marks else ""
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,7 @@ from blocks import EventId, UsageRecorded
 from tests._table import for_each
 from timeline._models import model_named
 from timeline.billing import CacheStep, SummaryCall, price, usage_price
-from timeline.billing._prices import summary_price, summary_units, units
+from timeline.billing._prices import ordinary_rates, summary_cost, summary_price
 
 CLAUDE = model_named("claude-sonnet-5-5")
 STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)
@@ -14,16 +14,15 @@ STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached
 
 def test_units_are_tokens_of_ordinary_input() -> None:
     """Provider docs, prompt caching: writes 1.25 and 2, reads 0.1."""
-    assert units(STEP, CLAUDE) == pytest.approx(
-        1_000 + 1.25 * 100_000 + 2 * 10_000 + 0.1 * 1_000_000
-    )
+    units = ordinary_rates(CLAUDE).cost(STEP.uncached, STEP.read, STEP.written)
+    assert units == pytest.approx(1_000 + 1.25 * 100_000 + 2 * 10_000 + 0.1 * 1_000_000)
 
 
 def test_a_summary_call_pays_for_input_cached_prefix_and_output() -> None:
     call = SummaryCall(input_tokens=10_000, cached_prefix_tokens=8_000, output_tokens=500)
-    assert summary_units(call, CLAUDE) == pytest.approx(2_000 + 800 + 2_500)
+    assert summary_cost(call, ordinary_rates(CLAUDE)) == pytest.approx(2_000 + 800 + 2_500)
     impossible = SummaryCall(input_tokens=100, cached_prefix_tokens=900)
-    assert summary_units(impossible, CLAUDE) == pytest.approx(10)
+    assert summary_cost(impossible, ordinary_rates(CLAUDE)) == pytest.approx(10)
 
 
 def test_a_prompt_in_dollars() -> None:

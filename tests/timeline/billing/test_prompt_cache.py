@@ -12,7 +12,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render import PROVIDERS, Model, Provider
+from render import PROVIDERS, Limits, Model, Provider
 from tests._table import for_each
 from tests.render.providers.plain import plain_text
 from timeline._models import model_named
@@ -30,6 +30,18 @@ from timeline.tokens._counter import EstimateCounter
 MINUTES_5, HOUR = 300, 3_600
 MODEL = model_named("claude-sonnet-4-5")
 """Caches prefixes of 1,024 tokens and more."""
+
+
+def cache_with(lookback: int, tokens_min: int = 0) -> PromptCache:
+    limits = Limits(
+        result_tokens=0,
+        pictures_max=0,
+        picture_bytes_max=0,
+        marks_max=4,
+        cache_tokens_min=tokens_min,
+        lookback=lookback,
+    )
+    return PromptCache(limits)
 
 
 def prefix(*keys: str, tokens: int = 1_000) -> list[FlatBlock]:
@@ -191,7 +203,7 @@ def test_an_empty_request_is_free() -> None:
 
 def test_a_provider_that_caches_by_itself_reads_what_two_requests_have_in_common() -> None:
     """As providers do that take no marks: what was sent before is read up to the first difference."""
-    cache = PromptCache(minimum_tokens=1_024, lookback=1, runs=frozenset())
+    cache = cache_with(lookback=1, tokens_min=1_024)
     cache.step(0, marked(texts(30), *range(30)))
     changed = [*texts(20), *prefix("new", "newer")]
     assert bill(cache.step(1, marked(changed, *range(22)))) == (20_000, 2_000, 0, 0)
@@ -199,7 +211,7 @@ def test_a_provider_that_caches_by_itself_reads_what_two_requests_have_in_common
 
 
 def test_a_look_back_without_a_limit_finds_the_oldest_mark() -> None:
-    cache = PromptCache(minimum_tokens=0, lookback=10**9, runs=frozenset())
+    cache = cache_with(lookback=10**9)
     cache.step(0, marked(texts(5), -1))
     assert bill(cache.step(1, marked(texts(500), -1)))[:2] == (5_000, 495_000)
 
@@ -207,7 +219,7 @@ def test_a_look_back_without_a_limit_finds_the_oldest_mark() -> None:
 def test_any_times_of_keeping_are_billed_longest_first() -> None:
     """Half an hour and half a day, as another provider has them."""
     half_hour, half_day = 1_800, 43_200
-    cache = PromptCache(minimum_tokens=0, lookback=10**9, runs=frozenset())
+    cache = cache_with(lookback=10**9)
     step = cache.step(0, marked(marked(texts(6), 1, ttl=half_day), 4, ttl=half_hour))
     assert (step.written, step.uncached) == ({half_day: 2_000, half_hour: 3_000}, 1_000)
 

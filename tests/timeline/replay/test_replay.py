@@ -50,7 +50,7 @@ from tests.timeline.replay.invented import START, invented
 from timeline import Timeline
 from timeline._models import model_named
 from timeline.billing import Flattener, PromptCache, SummaryCall, price
-from timeline.billing._prices import summary_price, summary_units
+from timeline.billing._prices import ordinary_rates, summary_cost, summary_price
 from timeline.engine._engine import counted
 from timeline.replay import (
     DumpRecord,
@@ -62,8 +62,8 @@ from timeline.replay import (
     telling_window,
 )
 from timeline.replay._coverage import coverage
-from timeline.replay._options import ROOM_TOKENS_MIN, SYSTEM
-from timeline.replay._replay import EVERYTHING, Clock, Replay
+from timeline.replay._options import SYSTEM
+from timeline.replay._replay import EVERYTHING, ROOM_TOKENS_MIN, Clock, Replay
 from timeline.tokens import counter_for
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
@@ -364,7 +364,7 @@ def test_the_provider_says_what_a_long_prompt_costs() -> None:
     assert price(step, model) == 0
     call = SummaryCall(input_tokens=LONG, cached_prefix_tokens=1_000, output_tokens=100)
     assert summary_price(call, model) == pytest.approx((4_000 * 2 + 1_000 + 100 * 10) / 1e6)
-    assert summary_units(call, model) == pytest.approx(4_000 + 500 + 500)
+    assert summary_cost(call, ordinary_rates(model)) == pytest.approx(4_000 + 500 + 500)
     long = SummaryCall(input_tokens=LONG + 1)
     assert summary_price(long, model) == pytest.approx(6 * (LONG + 1) / 1e6)
 

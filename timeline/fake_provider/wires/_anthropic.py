@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from render import Json, Model, provider_of
 from timeline.fake_provider._reply import ApiError, Draft, Reply, invalid, overlong
@@ -166,52 +166,37 @@ def message(outgoing: Outgoing) -> Json:
     }
 
 
+_STREAMED: Final[Mapping[str, tuple[str, str, Json]]] = {
+    "text": ("text_delta", "text", {"text": ""}),
+    "thinking": ("thinking_delta", "thinking", {"thinking": "", "signature": ""}),
+    "tool_use": ("input_json_delta", "partial_json", {"input": {}}),
+}
+"""By the type of a block: the type and the field of its pieces, and its fields before the first one."""
+
+
 def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
     """The events of a message, in the provider's order."""
     usage = message["usage"]
     opening: Json = {**message, "content": [], "stop_reason": None, "stop_details": None}
     yield {"type": "message_start", "message": {**opening, "usage": {**usage, "output_tokens": 1}}}
     for index, draft in enumerate(drafts):
-        yield {"type": "content_block_start", "index": index, "content_block": _opened(draft)}
+        kind, field, empty = _STREAMED.get(draft.block["type"], ("", "", dict[str, Any]()))
+        opened = {**draft.block, **empty}
+        yield {"type": "content_block_start", "index": index, "content_block": opened}
         if index == 0:
             yield {"type": "ping"}
-        for delta in _deltas(draft):
+        texts = [*pieces(draft.text)]
+        if kind == "input_json_delta":  # begins with an empty piece
+            texts.insert(0, "")
+        deltas = [{"type": kind, field: text} for text in texts]
+        if kind == "thinking_delta" and draft.block["signature"]:
+            deltas.append({"type": "signature_delta", "signature": draft.block["signature"]})
+        for delta in deltas:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     ended = {name: message[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
     yield {"type": "message_delta", "delta": ended, "usage": usage}
     yield {"type": "message_stop"}
-
-
-def _opened(draft: Draft) -> Json:
-    """The block before its first piece."""
-    match draft.block["type"]:
-        case "text":
-            return {**draft.block, "text": ""}
-        case "thinking":
-            return {**draft.block, "thinking": "", "signature": ""}
-        case "tool_use":
-            return {**draft.block, "input": {}}
-        case _:
-            return draft.block
-
-
-def _deltas(draft: Draft) -> Iterator[Json]:
-    match draft.block["type"]:
-        case "text":
-            for piece in pieces(draft.text):
-                yield {"type": "text_delta", "text": piece}
-        case "thinking":
-            for piece in pieces(draft.text):
-                yield {"type": "thinking_delta", "thinking": piece}
-            if draft.block["signature"]:
-                yield {"type": "signature_delta", "signature": draft.block["signature"]}
-        case "tool_use":
-            yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in pieces(draft.text):
-                yield {"type": "input_json_delta", "partial_json": piece}
-        case _:
-            return
 
 
 MESSAGES: Final = Wire(

@@ -10,7 +10,6 @@ from timeline.fake_provider._reply import ApiError, invalid
 from timeline.fake_provider.wires._signature import is_signed
 from timeline.fake_provider.wires._wire import blocks_of
 
-OVERFLOW: Final = "context_length_exceeded"
 _TYPES: Final = {
     "api_error": "server_error",
     "authentication_error": "invalid_request_error",
@@ -57,7 +56,7 @@ def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
     """The refusal in OpenAI's envelope."""
     message, code = error.message, error.code or _CODES.get(error.kind)
     if error.tokens:
-        message, code = TOO_LONG.format(*error.tokens), OVERFLOW
+        message, code = TOO_LONG.format(*error.tokens), "context_length_exceeded"
     kind = _TYPES.get(error.kind, error.kind)
     fields = {"message": message, "type": kind, "param": None, "code": code}
     return _STATUSES.get(error.status, error.status), {"error": fields}

@@ -41,7 +41,7 @@ from tests.render.providers.openai._play import (
 )
 from timeline import policy_named
 from timeline.billing import CacheStep, Flattener, PromptCache, price
-from timeline.billing._prices import units
+from timeline.billing._prices import ordinary_rates
 from timeline.replay import ReplayOptions, replay
 from timeline.tokens import O200kCounter
 
@@ -268,7 +268,7 @@ def test_writes_cost_more_at_marks_and_nothing_more_elsewhere() -> None:
 def test_whatever_is_written_has_a_price_in_dollars_and_in_tokens(model: Any) -> None:
     for step in steps_of(model, (0.0, 10.0)):
         assert price(step, model) > 0
-        assert units(step, model) > 0
+        assert ordinary_rates(model).cost(step.uncached, step.read, step.written) > 0
 
 
 @for_each("model", [MARKED, CHAT], ids=lambda model: model.provider)
