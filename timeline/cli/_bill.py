@@ -196,7 +196,7 @@ class Choice:
         first, last = _day("--since", options.since), _day("--until", options.until)
         return cls(
             since=_midnight(first) if first else 0.0,
-            until=_midnight(last + timedelta(days=1)) if last else float("inf"),
+            until=_midnight(last + timedelta(days=1)) if last and last < date.max else float("inf"),
             project=(options.project or "").lower(),
             agent=(options.agent or "").lower(),
             model=(options.model or "").lower(),

@@ -224,6 +224,7 @@ def test_a_session_that_repeats_another_is_counted_once(run: Run, home: Path) ->
     [
         (("--since", "2026-07-02"), 3),
         (("--until", "2026-07-01"), 3),
+        (("--since", "2026-07-02", "--until", "9999-12-31"), 3),
         (("--since", "2026-07-02", "--until", "2026-07-02"), 2),
         (("--project", "SITE"), 1),
         (("--agent", "codex"), 1),
