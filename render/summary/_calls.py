@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple, cast
 
 import attrs
@@ -89,8 +89,7 @@ class Run:
     def text(self) -> str:
         """What the tool returned, without the lines that it adds around a command's output, without colours, and without those
         in which what runs a project's scripts repeats their commands."""
-        start, end = output_of(self.whole)
-        text = _ESCAPES.sub("", self.whole[start:end])
+        text = _ESCAPES.sub("", self.whole[slice(*output_of(self.whole))])
         is_repeated = any(command.words[0] in _RUNNERS for command in self.commands)
         return _REPEATED.sub("", text) if is_repeated else text
 
@@ -333,10 +332,8 @@ _LINES: Final = tuple(
         r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
         rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
         rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
-        r" +(?P<counts>\d{1,9} passing)\b",  # mocha
-        r" +(?P<counts>\d{1,9} failing)\b",  # mocha
-        r" (?P<counts>\d{1,9} pass)$",  # bun test
-        r" (?P<counts>\d{1,9} fail)$",  # bun test
+        r" +(?P<counts>\d{1,9} (?:passing|failing))\b",  # mocha
+        r" (?P<counts>\d{1,9} (?:pass|fail))$",  # bun test
         r"[#ℹ] (?P<named>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
         r"\d{1,9}% tests passed, (?P<counts>\d{1,9} tests failed) out of (?P<total>\d{1,9})",  # ctest
@@ -364,10 +361,9 @@ _KINDS: Final = {
 
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
-    text, counts = f"\n{output}"[-SEARCHED:], Counter[str]()
-    for line in _LINES:
-        for match in line.finditer(text):
-            counts += _counted(match)
+    text = f"\n{output}"[-SEARCHED:]
+    matches = (match for line in _LINES for match in line.finditer(text))
+    counts = sum(map(_counted, matches), Counter[str]())
     totals = [f"{counts[word]} {word}" for word in dict.fromkeys(_KINDS.values()) if counts[word]]
     if totals:
         return ", ".join(totals)
@@ -499,20 +495,15 @@ def nodes(value: Any) -> Iterator[Any]:
 
 def file_part(run: Run) -> FilePart | None:
     """The part of a file that a result shows; None if it does not plainly show one."""
-    names: Sequence[str] = ()
-    line, lines = 0, ALL
+    parts: Sequence[FilePart] = run.script.parts if run.status in WENT_WELL else ()
     if run.kind == "read":
-        names = (run.target,)
         before = _BEFORE.match(run.whole)
         line = int((before and before["line"]) or lines_asked(run.call.input)[0])
+        parts = [FilePart(run.target, line)]
     elif run.kind == "write":
-        names = written_paths(run.call.name, run.call.input, run.envelope)
-    elif len(parts := run.script.parts) == 1:
-        names = (parts[0].file,) if run.status in WENT_WELL else ()
-        line, lines = parts[0].line, parts[0].lines
-    if len(names) != 1 or not names[0]:
-        return None
-    return FilePart(names[0], line, lines)
+        paths = written_paths(run.call.name, run.call.input, run.envelope)
+        parts = [FilePart(path, 0) for path in paths]
+    return parts[0] if len(parts) == 1 and parts[0].file else None
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -580,11 +571,9 @@ _CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*trun
 
 def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     """The file of which a result shows lines, with these."""
-    part, text = file_part(run), run.whole
-    if part is None:
+    if (part := file_part(run)) is None:
         return None
-    start, end = output_of(text)
-    texts = text[start:end].rstrip().split("\n")
+    texts = run.whole[slice(*output_of(run.whole))].rstrip().split("\n")
     rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
     if not rows and part.line and run.kind != "write":  # which says something else than lines
         gap = next((n for n, each in enumerate(texts, 1) if _LEFT_OUT.search(each)), 0)
@@ -602,11 +591,6 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
 
 def joined(rows: Iterable[tuple[int, FileRow]]) -> list[Stretch]:
     """Rows with their numbers, in order, as stretches."""
-    stretches, after = list[Stretch](), 0
-    for number, row in rows:
-        if stretches and number == after:
-            stretches[-1].rows.append(row)
-        else:
-            stretches.append(Stretch(number, [row]))
-        after = number + 1
-    return stretches
+    runs = groupby(enumerate(rows), key=lambda each: each[1][0] - each[0])
+    groups = ([numbered for _, numbered in run] for _, run in runs)
+    return [Stretch(group[0][0], [row for _, row in group]) for group in groups]

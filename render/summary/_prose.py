@@ -55,8 +55,6 @@ WRAPPED_CHARACTERS: Final = 60
 CODE_LINES: Final = 2
 CODE_CHARACTERS: Final = 200
 """Code that is not longer is kept: a command, an address."""
-COLON_LEVEL: Final = 1
-"""The level of a lead that ends in a colon; headings, level 0, may stand before one."""
 CUT_MIN: Final = 0.5
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
 LETTERS_MIN: Final = 12
@@ -111,7 +109,7 @@ class ProsePiece:
     text: str
     """One line, without the marks of its form."""
     depth: int = 0
-    """Of an item: how deep its list is in others. Of a lead: 0 for a heading, else `COLON_LEVEL`."""
+    """Of an item: how deep its list is in others. Of a lead: 1 if it ends in a colon, 0 for a heading, which may stand before one."""
     number: str = ""
     """Of an item: `1.` or `b)`; empty for a bullet."""
     block: int = 0
@@ -242,8 +240,7 @@ def _sentences(line: str, block: int) -> Iterator[ProsePiece]:
             wholes.append(sentence)
     for whole, following in pairwise([*wholes, ""]):
         is_lead = not following and whole.endswith((":", "："))
-        form: Form = "lead" if is_lead else "sentence"
-        yield ProsePiece(form, whole, COLON_LEVEL * is_lead, block=block)
+        yield ProsePiece("lead" if is_lead else "sentence", whole, int(is_lead), block=block)
 
 
 def sentences_of(line: str) -> list[str]:

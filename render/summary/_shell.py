@@ -344,12 +344,9 @@ def parsed(text: str, folder: str | None = "") -> Script:
             edits += _edits_of(stage, folder)
         if stage.end in {"|", "|&"}:
             continue
-        if len(pipeline) == 1 and _is_silent(stage):
-            pass
-        elif before != "||" and (part := _print_of(pipeline, folder)):
-            parts.append(part)
-        else:
-            is_all = False
+        part = _print_of(pipeline, folder) if before != "||" else None
+        parts += [part] if part else []
+        is_all &= part is not None or (len(pipeline) == 1 and _is_silent(stage))
         before, pipeline = stage.end, []
     return Script(tuple(parts) if is_all and not pipeline else (), tuple(edits), is_all=is_all)
 

@@ -437,9 +437,13 @@ class Candidate(NamedTuple):
     row: FileRow
 
 
-def _is_shown(row: FileRow, visible: VisibleLines) -> bool:
-    lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
-    return all(each is None or row.text in each for each in lines)
+def _hidden(name: str, copy: Copy, visible: VisibleLines) -> Iterator[Candidate]:
+    """The rows of a file that the request does not show."""
+    for number, stretch in enumerate(copy.stretches):
+        for index, row in enumerate(stretch.rows):
+            shown = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
+            if not all(each is None or row.text in each for each in shown):
+                yield Candidate(name, number, index, row)
 
 
 def ranked(
@@ -456,31 +460,26 @@ def ranked(
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
-        hits = _hits(wanted, copy)
-        for number, stretch in enumerate(copy.stretches):
-            changed = _around([row.edited for row in stretch.rows])
-            near = _around(hits[number])
-            for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
-                if max(row.seen, edited) < oldest or _is_shown(row, visible):
-                    continue
-                is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
-                age = age // OLDER if near[index] else age * OLDER if is_overview else age
-                by_age.append((min(age, now - edited), Candidate(name, number, index, row)))
-    return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
+        near = [_around(hits) for hits in _hits(wanted, copy)]
+        changed = [_around([row.edited for row in stretch.rows]) for stretch in copy.stretches]
+        for place in _hidden(name, copy, visible):
+            seen, edited = place.row.seen, changed[place.stretch][place.place]
+            age = now - seen
+            if near[place.stretch][place.place]:
+                age //= OLDER
+            elif sizes[seen] > OVERVIEW:
+                age *= OLDER
+            if max(seen, edited) >= oldest:
+                by_age.append((min(age, now - edited), place))
+    return [place for _, place in sorted(by_age, key=itemgetter(0))]
 
 
 def own_files(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
     """The rows of the files that the agent wrote once as a whole, the newest file first: no next edit needs them most, but
     nothing else says what is in them."""
-    names = [n for n, copy in copies.items() if is_scratch(n, copy) and not n.endswith(PATCHES)]
-    places = (
-        Candidate(name, number, index, row)
-        for name in names
-        for number, stretch in enumerate(copies[name].stretches)
-        for index, row in enumerate(stretch.rows)
-        if row.edited >= oldest and not _is_shown(row, visible)
-    )
-    return sorted(places, key=lambda each: -each.row.edited)
+    own = ((n, c) for n, c in copies.items() if is_scratch(n, c) and not n.endswith(PATCHES))
+    places = [place for each in own for place in _hidden(*each, visible)]
+    return sorted((p for p in places if p.row.edited >= oldest), key=lambda p: -p.row.edited)
 
 
 def is_scratch(name: str, copy: Copy) -> bool:
@@ -509,36 +508,31 @@ def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
 
 
 def _regions(copies: Mapping[str, Copy], rows: Sequence[Candidate]) -> Iterator[Region]:
-    """The chosen rows as regions, the file that was seen last first."""
-    newest = dict[str, int]()
-    places: dict[tuple[str, int], list[int]] = {}
-    for file, number, place, row in rows:
+    """The chosen rows as regions, the file that was seen last first: of adjacent rows one for each history."""
+    newest, runs = dict[str, int](), list[list[Candidate]]()
+    for file, *_, row in rows:
         newest[file] = max(newest.get(file, 0), row.seen)
-        places.setdefault((file, number), []).append(place)
-    for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):
-        stretch, runs = copies[file].stretches[number], list[list[int]]()
-        for place in sorted(places[file, number]):
-            if runs and place - runs[-1][-1] - 1 <= GAP_MAX:
-                runs[-1].append(place)
-            else:
-                runs.append([place])
-        for run in runs:
-            if run[-1] - run[0] + 1 >= min(RUN_MIN, len(stretch.rows)):
-                yield from _of_run(file, copies[file].doubt, stretch, run)
-
-
-def _of_run(file: str, doubt: int, stretch: Stretch, run: Sequence[int]) -> Iterator[Region]:
-    """The regions of adjacent rows, from the first to the last of a run: one for each history."""
-    rows = enumerate(stretch.rows[run[0] : run[-1] + 1], run[0])
-    for (seen, edited, sources), group in groupby(rows, key=lambda each: each[1][1:]):
-        (first, row), *others = group
-        yield Region(
-            file=file,
-            line=stretch.line and stretch.line + first,
-            text="\n".join([row.text, *(other.text for _, other in others)]),
-            seen=seen,
-            edited=edited,
-            doubt=doubt if doubt > seen else 0,
-            joins=first != run[0] and not stretch.line,
-            sources=sources,
-        )
+    for each in sorted(rows, key=lambda each: (-newest[each.file], each)):
+        last = runs[-1][-1] if runs else None
+        if last and last[:2] == each[:2] and each.place - last.place - 1 <= GAP_MAX:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    for run in runs:
+        (file, number, start, _), doubt = run[0], copies[run[0].file].doubt
+        stretch, end = copies[file].stretches[number], run[-1].place + 1
+        adjacent = enumerate(stretch.rows[start:end], start)
+        if end - start < min(RUN_MIN, len(stretch.rows)):
+            continue
+        for (seen, edited, sources), group in groupby(adjacent, key=lambda each: each[1][1:]):
+            (first, row), *others = group
+            yield Region(
+                file=file,
+                line=stretch.line and stretch.line + first,
+                text="\n".join([row.text, *(other.text for _, other in others)]),
+                seen=seen,
+                edited=edited,
+                doubt=doubt if doubt > seen else 0,
+                joins=first != start and not stretch.line,
+                sources=sources,
+            )
