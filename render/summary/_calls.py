@@ -20,7 +20,6 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import (
-    Envelope,
     ToolCall,
     ToolKind,
     ToolResult,
@@ -59,10 +58,11 @@ class Run:
     """The result; None: there is none."""
     call: ToolCall
     """As it was appended, also if it is hidden; of a program, the call that it makes (see `inner_call`)."""
-    envelope: Envelope | None
     kind: ToolKind
     target: str
     """The file, command or query that the call is about."""
+    written: Sequence[str]
+    """The files that it writes, as far as it is a write and names them."""
     whole: str
     """What the tool returned; empty if it may not be shown."""
     status: str
@@ -87,8 +87,7 @@ class Run:
 
     @cached_property
     def text(self) -> str:
-        """What the tool returned, without the lines that it adds around a command's output, without colours, and without those
-        in which what runs a project's scripts repeats their commands."""
+        """The output without the lines that the tool adds around it or a runner of scripts repeats, and without colours."""
         text = _ESCAPES.sub("", self.whole[slice(*output_of(self.whole))])
         is_repeated = any(command.words[0] in _RUNNERS for command in self.commands)
         return _REPEATED.sub("", text) if is_repeated else text
@@ -120,8 +119,7 @@ _REFUSED: Final = re.compile(
     r"|apply_patch verification failed|your proposed edit has introduced)",
     re.IGNORECASE,
 )
-"""How the answer of an editor begins that changed nothing although the call counts as a success: OpenHands, SWE-agent,
-Claude Code, Codex."""
+"""How the answer begins of an editor that changed nothing, though without an error: OpenHands, SWE-agent, Claude Code, Codex."""
 REJECTED: Final = re.compile(r"\s*(?:The user doesn't want|\[Request interrupted)")
 """How the result begins of a call that the user did not let run, before words of the user: Claude Code."""
 _NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
@@ -165,9 +163,9 @@ def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
         entry=entry,
         answer=answer,
         call=call,
-        envelope=envelope,
         kind=kind,
         target=target,
+        written=written_paths(name, arguments, envelope),
         whole=text,
         status=status,
         is_error=is_error,
@@ -306,8 +304,7 @@ def status_of(result: ToolResult | None) -> str:
 
 
 def telling_error(output: str) -> str:
-    """The line of an output that says best why it failed: the last one that names an error, or else the last. A diff behind it
-    names none."""
+    """The line of an output that says best why it failed: the last that names an error, or else the last; behind it may be a diff."""
     output = re.split(r"(?m)^diff --git ", output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
@@ -343,8 +340,7 @@ _LINES: Final = tuple(
         r"✖ \d{1,9} problems? \((?P<counts>\d{1,9} errors?),",  # eslint
     )
 )
-"""The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
-is cut off."""
+"""The summary line of each runner. A newline is found faster than `^`, and not before a line whose beginning is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)")
@@ -454,7 +450,7 @@ def edits_of(run: Run) -> Iterator[Edit]:
     patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
     by_patch = [edit for text in patches for edit in patched(text)]
     yield from by_patch
-    files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
+    files = list(map(name_of, run.written))
     pairs = list(_pairs(call.input))
     if len(files) != 1 or by_patch:
         names = {edit.file for edit in by_patch}
@@ -501,8 +497,7 @@ def file_part(run: Run) -> FilePart | None:
         line = int((before and before["line"]) or lines_asked(run.call.input)[0])
         parts = [FilePart(run.target, line)]
     elif run.kind == "write":
-        paths = written_paths(run.call.name, run.call.input, run.envelope)
-        parts = [FilePart(path, 0) for path in paths]
+        parts = [FilePart(path, 0) for path in run.written]
     return parts[0] if len(parts) == 1 and parts[0].file else None
 
 
@@ -564,8 +559,7 @@ _NOTE: Final = re.compile(
 """What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent); or says instead of any:
 that there are none, or none that are new (Claude Code)."""
 _CUT_CHARACTERS: Final = 400
-"""A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 2,000
-characters (Claude Code, opencode, Gemini CLI)."""
+"""So long a line that ends like a cut one is not whole: Claude Code, opencode and Gemini CLI cut at 2,000 characters."""
 _CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*truncated[^\]]*\]$")
 
 

@@ -20,8 +20,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 SEARCHED_MAX: Final = 100_000
-"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
-saw."""
+"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent saw."""
 
 
 def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
@@ -91,8 +90,7 @@ DEPENDENT: Final = re.compile(
     r"|then|and|or|also|same)\b",
     re.IGNORECASE,
 )
-"""The beginning of a sentence that has no sense without the one before: a bracket, or an English word. In other languages
-none is joined for such a word, only for its shortness."""
+"""How a sentence begins that needs the one before: a bracket, an English word. In other languages only shortness joins."""
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?])(?=\s)|(?<=[。！？])|\s*[;；,，、](?=\s)|\s+[—–-]\s+|(?<=[，、])"
 )
@@ -109,7 +107,7 @@ class ProsePiece:
     text: str
     """One line, without the marks of its form."""
     depth: int = 0
-    """Of an item: how deep its list is in others. Of a lead: 1 if it ends in a colon, 0 for a heading, which may stand before one."""
+    """Of an item: how deep its list is in others. Of a lead: 1 if it ends in a colon, else, as a heading before one, 0."""
     number: str = ""
     """Of an item: `1.` or `b)`; empty for a bullet."""
     block: int = 0
@@ -129,8 +127,7 @@ class ProsePiece:
 
 
 def text_of_pieces(pieces: Iterable[ProsePiece]) -> str:
-    """The pieces as a text again: the sentences of a paragraph on one line, everything else on a line of its own; a
-    blank line where the next would else be taken for the same paragraph or item."""
+    """The pieces as a text again; a blank line where the next would else be taken for the same paragraph or item."""
     lines: list[str] = []
     before: ProsePiece | None = None
     for piece in pieces:
@@ -153,8 +150,7 @@ def read_prose(text: str) -> tuple[ProsePiece, ...]:
 
 
 def tidy(pieces: Sequence[ProsePiece]) -> list[ProsePiece]:
-    """The pieces without empty ones and leads that nothing follows but left-out code or a further heading; an item is such
-    a lead, too, if it ends in a colon."""
+    """The pieces without empty ones, and without leads that lead to nothing; of an item, only the colon goes."""
     rest: list[ProsePiece] = []
     following: ProsePiece | None = None
     for piece in reversed(pieces):

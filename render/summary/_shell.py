@@ -80,8 +80,7 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
 
 
 def shown_command(command: CommandLine, characters_max: int) -> str:
-    """The command on one line: documents and quoted scripts as their first line or length, the whole without its
-    middle."""
+    """The command on one line, without its middle; documents and quoted scripts as their first line or length."""
     text = _with_documents(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)

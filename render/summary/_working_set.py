@@ -64,8 +64,7 @@ class Copy:
     """Version of the last call that may have changed the file; what was seen before may differ from it."""
 
     def show(self, view: Sequence[Stretch], version: int) -> bool:
-        """Add the lines of a view that was asked for at this version; returns whether a change is undone in it, and no call
-        says why."""
+        """Add the lines of a view asked for at this version; returns whether a change is undone, and no call says why."""
         if version < self.changed:
             return False  # it may be older than the change
         new = {number: row for stretch in view for number, row in stretch.numbered()}
@@ -227,8 +226,7 @@ def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dic
 
 
 def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
-    """The copy of a file; a relative path stands for a known file in this folder, or if it has a folder, too, for the only
-    known file that ends like it."""
+    """The copy of a file; a relative path means the known file in this folder, or, with a folder, the only one that ends so."""
     inside = normpath(join(folder, name))
     if inside not in copies and name not in copies:
         ends = _meant(name, "", copies)
@@ -475,16 +473,14 @@ def ranked(
 
 
 def own_files(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
-    """The rows of the files that the agent wrote once as a whole, the newest file first: no next edit needs them most, but
-    nothing else says what is in them."""
+    """The rows of the files that the agent wrote once as a whole, the newest first: nothing else says what is in them."""
     own = ((n, c) for n, c in copies.items() if is_scratch(n, c) and not n.endswith(PATCHES))
     places = [place for each in own for place in _hidden(*each, visible)]
     return sorted((p for p in places if p.row.edited >= oldest), key=lambda p: -p.row.edited)
 
 
 def is_scratch(name: str, copy: Copy) -> bool:
-    """Whether a file is not being worked on: a list of changes, or a file that the agent wrote once as a whole and never
-    touched again."""
+    """Whether a file is not worked on: a list of changes, or one that the agent wrote as a whole and never touched again."""
     histories = {(row.seen, row.edited, row.sources) for row in _rows(copy)}
     return name.endswith(PATCHES) or (len(histories) == 1 and next(iter(histories))[1] > 0)
 

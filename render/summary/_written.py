@@ -325,8 +325,7 @@ def updated(
 
 
 def _entry(kind: _Kind, item: Any, old: Item | None = None) -> Item | None:
-    """The entry that a model describes, by a text or an object; fields that it does not name are those of `old`. None: it
-    says nothing."""
+    """The entry that a text or an object describes; what it does not name is as in `old`. None: it says nothing."""
     main = next(iter(kind.fields))
     fields = cast("Mapping[str, Any]", item) if isinstance(item, dict) else {main: item}
     pairs = ((name, fields.get(name, fields.get(target))) for name, target in kind.fields.items())
@@ -520,8 +519,7 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
-    """The context of a turn that continued: its beginning and its end, with a gap between them if it is too
-    long."""
+    """The context of a turn that continued; if it is too long, its beginning and its end, with a gap between them."""
     text = f"{old}\n{new}".strip() if new.strip() not in old else old
     if room.count(text) <= room.prefix:
         return text
@@ -573,8 +571,7 @@ def _briefer(summary: StructuredSummary, room: SummaryRoom, older: set[Item]) ->
 def _fewer(
     summary: StructuredSummary, name: str, room: SummaryRoom, older: set[Item] | None
 ) -> StructuredSummary:
-    """The summary with entries of a list removed until it fits, only those in `older` if it is given: the oldest ones, or
-    the newest of what was carried. The last of them is only cut if half of it fits."""
+    """The summary with the oldest entries of a list (of `older`, if given) removed until it fits; of what was carried, the newest."""
     field = "errors" if name == "resolved" else name
     is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
     while (over := _excess(summary, room)) > 0:
@@ -607,8 +604,7 @@ def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> Struct
 
 
 def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) -> dict[str, Any]:
-    """Of the lasting lists of both summaries the oldest entries that have room, each sentence once, in its oldest wording;
-    and how many constraints are the user's own words."""
+    """The lasting lists: the oldest entries that have room, each sentence once; and how many constraints are the user's own."""
     own = (*old.constraints[: old.quoted], *new.constraints[: new.quoted])
     lists: dict[str, Any] = {}
     for name, share in LASTING.items():
