@@ -119,8 +119,7 @@ def advance(
 
 
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
-    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them but
-    looks at that file, which belong to the change that follows."""
+    """Each action once; changes of a file only if nothing is between them but looks at it, which belong to the next change."""
     newest = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
         key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)

@@ -124,8 +124,6 @@ REJECTED: Final = re.compile(r"\s*(?:The user doesn't want|\[Request interrupted
 """How the result begins of a call that the user did not let run, before words of the user: Claude Code."""
 _NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
 """How a result begins of a command that did not run: Claude Code."""
-
-
 _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
 _RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "mise"})
@@ -304,7 +302,7 @@ def status_of(result: ToolResult | None) -> str:
 
 
 def telling_error(output: str) -> str:
-    """The line of an output that says best why it failed: the last that names an error, or else the last; behind it may be a diff."""
+    """The line that says best why a command failed: the last that names an error, or else the last; a diff behind it is none."""
     output = re.split(r"(?m)^diff --git ", output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
@@ -370,7 +368,6 @@ def outcome(output: str) -> str:
 
 
 def _counted(match: re.Match[str]) -> Counter[str]:
-    """The counts of one summary line."""
     groups, counts = match.groupdict(""), Counter[str]()
     pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts", ""))]
     pairs += _NAMED.findall(groups.get("named", ""))
@@ -408,7 +405,6 @@ class Stretch:
 
     @property
     def text(self) -> str:
-        """The lines as one text."""
         return "\n".join(row.text for row in self.rows)
 
     def numbered(self) -> Iterable[tuple[int, FileRow]]:
@@ -451,17 +447,15 @@ def edits_of(run: Run) -> Iterator[Edit]:
     by_patch = [edit for text in patches for edit in patched(text)]
     yield from by_patch
     files = list(map(name_of, run.written))
-    pairs = list(_pairs(call.input))
+    pairs: list[tuple[str | None, str | None, bool]] = [*_pairs(call.input)]
     if len(files) != 1 or by_patch:
         names = {edit.file for edit in by_patch}
         yield from (Edit(file=file, old=None, new=None) for file in files if file not in names)
         return
-    for old, new, is_all in pairs:
-        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
-    whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
-    is_added = call.input.get("mode") == "append"  # Kimi
-    for text in () if pairs else whole or [None]:
-        yield Edit(file=files[0], old=None, new=text, is_added=is_added)
+    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
+    is_added = not pairs and call.input.get("mode") == "append"  # Kimi
+    for old, new, is_all in pairs or [(None, next(whole, None), False)]:
+        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all, is_added=is_added)
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
@@ -537,8 +531,7 @@ DOTTED_SHARE: Final = 0.9
 def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
     """The lines that a viewer numbered, with these numbers and without their marks; a reading tool may put a dot behind them.
 
-    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
-    the start of a line belong to the line.
+    A number counts only if it is `first`, or continues that of the line before or after; any other belongs to the line.
     """
     marks, dots = ([form.match(text) for text in texts] for form in (_NUMBER, _DOTTED))
     right = sum(bool(dot and int(dot[1]) == n) for n, dot in enumerate(dots, max(first, 1)))
@@ -569,7 +562,7 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
         return None
     texts = run.whole[slice(*output_of(run.whole))].rstrip().split("\n")
     rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
-    if not rows and part.line and run.kind != "write":  # which says something else than lines
+    if not rows and part.line:
         gap = next((n for n, each in enumerate(texts, 1) if _LEFT_OUT.search(each)), 0)
         if gap:  # the line before it may be cut
             texts = texts[: max(gap - 2, 0)]

@@ -31,7 +31,6 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
 
 
 def table(words: str) -> frozenset[str]:
-    """The words of a table, which are separated by white space."""
     return frozenset(words.split())
 
 
@@ -75,7 +74,6 @@ _HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
 _EMPHASIS: Final = re.compile(r"(`[^`\n]+`)|\*\*")
 """Marks of emphasis, or code, in which they are none."""
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
-_TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
 _DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
 """A line for a client's window, not for a reader: `::git-push{cwd="..."}`, `<proposed_plan>` (both Codex)."""
 _LINK: Final = re.compile(r"\[([^\]\n]{1,200})\]\(([^()\s]{1,400})\)")
@@ -128,15 +126,13 @@ class ProsePiece:
 
 def text_of_pieces(pieces: Iterable[ProsePiece]) -> str:
     """The pieces as a text again; a blank line where the next would else be taken for the same paragraph or item."""
-    lines: list[str] = []
-    before: ProsePiece | None = None
+    text, before = "", None
     for piece in pieces:
-        if before and before.form == piece.form == "sentence" and before.block == piece.block:
-            lines[-1] += f" {piece.line}"
-        else:
-            lines += ["", piece.line] if before and not piece.is_listed else [piece.line]
+        is_same = before and before.form == piece.form == "sentence" and before.block == piece.block
+        between = " " if is_same else "\n" if piece.is_listed else "\n\n"
+        text += f"{between}{piece.line}" if before else piece.line
         before = piece
-    return "\n".join(lines)
+    return text
 
 
 @lru_cache(maxsize=512)
@@ -180,8 +176,7 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
             depth = min(len(mark["indent"].expandtabs(4)) // 2, 2)
             yield ProsePiece("item", plain, depth, mark["number"] or "", block)
         elif line.lstrip().startswith("|"):
-            if not _TABLE_RULE.fullmatch(line):
-                yield ProsePiece("row", plain, block=block)
+            yield ProsePiece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
             number = _ITEM.match(plain)
             title = plain[number.end() if number else 0 :].rstrip(".:： ")

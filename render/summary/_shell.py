@@ -96,7 +96,6 @@ def _with_documents(by: str | Callable[[re.Match[str]], str], text: str) -> str:
 
 
 def documents_in(script: str) -> str:
-    """The texts of its here-documents."""
     return "\n".join(_with_documents("\0\\g<text>\0", f"{script}\n").split("\0")[1::2])
 
 
@@ -243,19 +242,17 @@ def _read(script: str) -> tuple[list[Command], bool]:
 
 def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -> int:
     """Assign the here-documents that begin here to their commands; returns where the script continues."""
-    while waiting:
-        command, word = waiting[0]
+    for command, word in waiting:
         end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
         document = script[position : end.start() if end else len(script)]
         is_known = word[0] in "'\"\\" or not re.search(r"[$`\\]", document)
         command.document = document if is_known else None
         position = end.end() if end else len(script)  # as a shell does, which warns
-        del waiting[0]
+    waiting.clear()
     return position
 
 
 def _unquote(word: str) -> str:
-    """The word without its quotation marks."""
     return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
 

@@ -15,13 +15,7 @@ the request. What the request shows anyway has no place here.
 
 A copy is what the log has shown of a file, with all changes since. It has *stretches*: adjacent lines of the file, with the
 number of the first. Between them are lines that nobody has seen. A view adds lines, a change replaces them and moves the
-numbers behind it:
-
-    1  import os                     edit of line 1 into two lines         1  import os
-       ...                                                                 2  import re
-    7  def total(cart):                                                       ...
-    8      return 0                                                        8  def total(cart):
-                                                                           9      return 0
+numbers behind it.
 
 A copy is never wrong, only incomplete: what a change may have touched without saying where is forgotten, and numbers that
 it may have moved are no longer known (0). If a view contradicts the copy, something else has changed the file, and only the
@@ -198,7 +192,6 @@ def _matches(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Match]:
 
 
 def _new_rows(stretch: Stretch, at: _Match, new: str, edit: Edit, mark: FileRow) -> list[FileRow]:
-    """The rows instead of those at a match."""
     text = f"{at.before}{new}{at.after}"
     rows = _stretch_of(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
     for end, rest, number in (0, at.before, at.first), (-1, at.after, at.last):
@@ -359,14 +352,14 @@ def working_set(
 ) -> tuple[Region, ...]:
     """The regions of these files with the first of the ranked rows, as many as have room in so many tokens."""
     characters = CHARACTERS * tokens_max
-    for _ in range(TRIES):
-        sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in rows)
+    for _ in range(6):  # each time with fewer rows
+        sizes = accumulate(len(place.row.text) + 5 for place in rows)  # with their numbers
         rows = rows[: sum(size <= characters for size in sizes)]
         regions = tuple(_regions(copies, rows))
         tokens = count(working_text(regions)) if regions else 0
         if tokens <= tokens_max:
             return regions
-        characters = int(characters * tokens_max / tokens * SLACK)
+        characters = int(characters * tokens_max / tokens * 0.98)
     return ()
 
 
@@ -420,10 +413,6 @@ RUN_MIN: Final = 3
 """Fewer lines of a longer stretch are no region: they say nothing alone."""
 CHARACTERS: Final = 4
 """Characters of a token, at most, of code with line numbers."""
-NUMBER_CHARACTERS: Final = 5
-TRIES: Final = 6
-"""How often the regions are counted, each time with fewer rows."""
-SLACK: Final = 0.98
 
 
 class Candidate(NamedTuple):
