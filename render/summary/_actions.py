@@ -289,7 +289,7 @@ def fitted(
     if count(text_of_actions(actions)) <= tokens_max:
         return tuple(actions)
     candidates = [action for action in actions if action.verb]
-    for place, action in enumerate(candidates[: -NEW or None]):
+    for place, action in enumerate(candidates[:-NEW]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
             ending = _end_of(action.outcome)

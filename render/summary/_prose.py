@@ -68,9 +68,9 @@ _PARAGRAPH: Final = re.compile(
 """Code with its fences, or lines of which none is blank."""
 _BULLETS: Final = " \t-*+•>#0123456789.)"
 _ITEM: Final = re.compile(
-    r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
+    r"\A(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
 )
-_HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
+_HEADING: Final = re.compile(r"\A[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
 _EMPHASIS: Final = re.compile(r"(`[^`\n]+`)|\*\*")
 """Marks of emphasis, or code, in which they are none."""
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
@@ -171,15 +171,14 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
         return
     for line in _whole_lines(paragraph):
         mark = _ITEM.match(line)
-        plain = plain_line(line[mark.end() :] if mark else line)
+        plain = plain_line(_ITEM.sub("", line))
         if mark and _WORDED.search(plain):
             depth = min(len(mark["indent"].expandtabs(4)) // 2, 2)
             yield ProsePiece("item", plain, depth, mark["number"] or "", block)
         elif line.lstrip().startswith("|"):
             yield ProsePiece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            number = _ITEM.match(plain)
-            title = plain[number.end() if number else 0 :].rstrip(".:： ")
+            title = _ITEM.sub("", plain).rstrip(".:： ")
             yield ProsePiece("lead", f"{title}:", block=block)
         else:
             yield from _sentences(plain, block)
@@ -209,8 +208,7 @@ def _is_heading(line: str) -> bool:
 
 def plain_line(line: str) -> str:
     """The line without emphasis and heading marks; a link is its target if its text is only the target's end."""
-    heading = _HEADING.match(line)
-    text = _EMPHASIS.sub(r"\1", line[heading.end() :] if heading else line)
+    text = _EMPHASIS.sub(r"\1", _HEADING.sub("", line))
     return " ".join(_LINK.sub(_target, text).split())
 
 

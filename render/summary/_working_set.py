@@ -480,8 +480,7 @@ def _rows(copy: Copy) -> Iterator[FileRow]:
 
 def _around(marks: Sequence[int]) -> list[int]:
     """For each row, the greatest mark within its surroundings."""
-    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(marks))
-    return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
+    return [max(marks[max(n - SURROUNDINGS, 0) : n + SURROUNDINGS + 1]) for n in range(len(marks))]
 
 
 def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:

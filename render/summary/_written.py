@@ -55,7 +55,6 @@ class _Kind:
     letter: str
     """The beginning of their ids."""
     title: str
-    """The heading of their section."""
     name: str
     """What a model calls the list."""
     type: Any
@@ -126,9 +125,8 @@ def report_history(summary: StructuredSummary) -> str:
 
 def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
     """The written part as a model is shown it to update it: each entry on a line of its own, with its id and its tokens."""
-    texts = ((name, getattr(summary, field)) for field, (name, _) in _TEXTS.items())
-    lines = [f"{name}: {text}" for name, text in texts if text]
     pages = _Pages.of(summary)
+    lines = [f"{_TEXTS[field][0]}: {text}" for field, text in pages.texts.items() if text]
     for kind in _KINDS.values():
         entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
         lines += [f"{kind.name}:"] if entries else []
@@ -301,9 +299,8 @@ def updated(
     if update.get("add") and not added:
         pages.notices.append("`add` is no object of lists")
     for field, kind in _KINDS.items():
-        for name in dict.fromkeys((kind.name, field)):
-            for source in (added, update):
-                pages.add(kind, source.get(name), name)
+        for name, source in product(dict.fromkeys((kind.name, field)), (added, update)):
+            pages.add(kind, source.get(name), name)
     if not pages.uses:
         raise ValueError("; ".join(pages.notices) or "it is empty")
     lists: dict[str, Any] = {}
