@@ -268,8 +268,7 @@ _ASSENT: Final = table(
 """English words with which a user only agrees, or tells the agent to go on."""
 
 
-# Rare identifiers: names that an agent refers to and cannot guess. These are paths, URLs, dotted, snake_case and camelCase
-# names, UUIDs, hexadecimal ids and long numbers, but never plain words.
+# Rare identifiers: names that an agent refers to and cannot guess, of the forms below or in snake_case or camelCase.
 
 
 LENGTH_MAX: Final = 160

@@ -14,7 +14,7 @@ What is closed goes; but an open item with an outcome becomes completed work, an
 outcome as one.
 
 An update is read with patience: entries may be texts or objects, lists may stand outside of `add`, names of fields may be
-those of a stored summary. What cannot be used is left out with a notice; if that is all, it is an error.
+those of a stored summary. What cannot be used is left out with a notice; if nothing can be used, that is an error.
 
 An update is *complete*: it takes the place of the summary before. Any other summary, as an application may write it, is added
 to that one by rules, see "Merging" below.
