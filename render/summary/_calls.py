@@ -215,9 +215,8 @@ def output_of(text: str) -> tuple[int, int]:
     before = _BEFORE.match(text)
     start = before.end() if before else 0
     last = text[-_BEHIND_MAX:].rstrip().rpartition("\n")[2]
-    if not (last.startswith(_LAST) or last.endswith(">")):
-        return start, len(text)
-    behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
+    is_likely = last.startswith(_LAST) or last.endswith(">")
+    behind = is_likely and _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 
 

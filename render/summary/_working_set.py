@@ -100,9 +100,8 @@ class Copy:
         if len(matches) > 1 or (matches and not is_certain):
             self.stretches, matches = [], []  # which one it was is not known
         target, match = matches[0] if matches else (Stretch(0, []), None)
-        for stretch in self.stretches:
-            if stretch is not target:
-                _trim(stretch, old)
+        for stretch in (each for each in self.stretches if each is not target):
+            _trim(stretch, old)
         if match is None:
             self.stretches = [part for each in self.stretches for part in _without(each, old)]
             if is_removal or new.count("\n") != old.count("\n"):
@@ -233,12 +232,12 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
     for file, regions in groupby(previous, key=attrgetter("file")):
         copy, stretches = _copy_of(file, copies), list[Stretch]()
         for region in regions:
-            history = region.seen, region.edited, region.sources
-            rows = [FileRow(text, *history) for text in region.text.split("\n")]
+            mark = FileRow("", region.seen, region.edited, region.sources)
+            stretch = _stretch_of(region.line, region.text.split("\n"), mark)
             if region.joins and stretches:
-                stretches[-1].rows += rows
+                stretches[-1].rows += stretch.rows
             else:
-                stretches.append(Stretch(region.line, rows))
+                stretches.append(stretch)
             copy.doubt = max(copy.doubt, region.doubt)
         copy.show(stretches, copy.changed)
 
