@@ -106,9 +106,8 @@ def advance(
     runs: Mapping[str, Run],
     running: Sequence[Process] = (),
 ) -> tuple[Action, ...]:
-    """The actions after those of newly folded entries; `runs` has their calls, of which those without a result count as
-    open. A change of the plan is none: the page has it. A call that asks for one of the `running` processes is a run of
-    its command."""
+    """The actions after newly folded entries; `runs` has their calls. A change of the plan is none: the page has it. A call that
+    asks for one of the `running` processes is a run of its command."""
     actions = list(previous)
     for entry in entries:
         if not isinstance(entry.block, ToolCall) or entry.original is not None:
@@ -120,8 +119,7 @@ def advance(
 
 
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
-    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them but
-    looks at that file, which belong to the change that follows."""
+    """Each action once; changes of a file only if nothing is between them but looks at it, which belong to the next change."""
     newest = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
         key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)
@@ -273,8 +271,7 @@ def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def main_argument(arguments: Mapping[str, Any]) -> str:
-    """The argument that tells most of a call of an unknown tool: its `summary`, as of a message to another agent, or the
-    first text, as a tool's main parameter is its first."""
+    """The argument that tells most of an unknown call: the `summary`, as of a message to another agent, or the first text."""
     if about := _first(arguments, ("summary",)):
         return about
     texts = (each for each in nodes(arguments) if isinstance(each, str))
@@ -288,12 +285,11 @@ def main_argument(arguments: Mapping[str, Any]) -> str:
 def fitted(
     actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[Action, ...]:
-    """The actions, if they fit; else the newest and those that tell most of the older ones, which are told in fewer words,
-    in their order; the first stands for all others."""
+    """The actions; if they do not fit, the newest, and in fewer words the most telling older ones; the first counts the rest."""
     if count(text_of_actions(actions)) <= tokens_max:
         return tuple(actions)
     candidates = [action for action in actions if action.verb]
-    for place, action in enumerate(candidates[: -NEW or None]):
+    for place, action in enumerate(candidates[:-NEW]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
             ending = _end_of(action.outcome)
@@ -311,12 +307,10 @@ def fitted(
 
 def _within(actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]) -> list[int]:
     """The places of the actions that fit, first the newest, then those that tell most."""
-    sizes = [count(f"{line}\n") for line in map(line_of, actions)]
-    order, left, newest = list(reversed(range(len(actions)))), tokens_max, 0
-    while newest < len(order) and left - sizes[order[newest]] >= (1 - NEWEST_SHARE) * tokens_max:
-        left -= sizes[order[newest]]
-        newest += 1
-    places = order[:newest]
+    sizes = [count(f"{line_of(action)}\n") for action in actions]
+    newest = sum(used <= NEWEST_SHARE * tokens_max for used in accumulate(reversed(sizes)))
+    order = list(reversed(range(len(actions))))
+    places, left = order[:newest], tokens_max - sum(sizes[len(sizes) - newest :])
     for place in sorted(order[newest:], key=lambda place: (-actions[place].weight, -place)):
         if sizes[place] <= left:
             left -= sizes[place]

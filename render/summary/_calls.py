@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple, cast
 
 import attrs
 from msgspec.structs import replace
 
 from blocks import (
-    Envelope,
     ToolCall,
     ToolKind,
     ToolResult,
@@ -59,10 +58,11 @@ class Run:
     """The result; None: there is none."""
     call: ToolCall
     """As it was appended, also if it is hidden; of a program, the call that it makes (see `inner_call`)."""
-    envelope: Envelope | None
     kind: ToolKind
     target: str
     """The file, command or query that the call is about."""
+    written: Sequence[str]
+    """The files that it writes, as far as it is a write and names them."""
     whole: str
     """What the tool returned; empty if it may not be shown."""
     status: str
@@ -87,10 +87,8 @@ class Run:
 
     @cached_property
     def text(self) -> str:
-        """What the tool returned, without the lines that it adds around a command's output, without colours, and without those
-        in which what runs a project's scripts repeats their commands."""
-        start, end = output_of(self.whole)
-        text = _ESCAPES.sub("", self.whole[start:end])
+        """The output without the lines that the tool adds around it or a runner of scripts repeats, and without colours."""
+        text = _ESCAPES.sub("", self.whole[slice(*output_of(self.whole))])
         is_repeated = any(command.words[0] in _RUNNERS for command in self.commands)
         return _REPEATED.sub("", text) if is_repeated else text
 
@@ -121,14 +119,11 @@ _REFUSED: Final = re.compile(
     r"|apply_patch verification failed|your proposed edit has introduced)",
     re.IGNORECASE,
 )
-"""How the answer of an editor begins that changed nothing although the call counts as a success: OpenHands, SWE-agent,
-Claude Code, Codex."""
+"""How the answer begins of an editor that changed nothing, though without an error: OpenHands, SWE-agent, Claude Code, Codex."""
 REJECTED: Final = re.compile(r"\s*(?:The user doesn't want|\[Request interrupted)")
 """How the result begins of a call that the user did not let run, before words of the user: Claude Code."""
 _NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
 """How a result begins of a command that did not run: Claude Code."""
-
-
 _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
 _RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "mise"})
@@ -166,9 +161,9 @@ def _run(entry: Entry, call: ToolCall, answer: Entry | None) -> Run:
         entry=entry,
         answer=answer,
         call=call,
-        envelope=envelope,
         kind=kind,
         target=target,
+        written=written_paths(name, arguments, envelope),
         whole=text,
         status=status,
         is_error=is_error,
@@ -220,9 +215,8 @@ def output_of(text: str) -> tuple[int, int]:
     before = _BEFORE.match(text)
     start = before.end() if before else 0
     last = text[-_BEHIND_MAX:].rstrip().rpartition("\n")[2]
-    if not (last.startswith(_LAST) or last.endswith(">")):
-        return start, len(text)
-    behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
+    is_likely = last.startswith(_LAST) or last.endswith(">")
+    behind = is_likely and _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 
 
@@ -307,8 +301,7 @@ def status_of(result: ToolResult | None) -> str:
 
 
 def telling_error(output: str) -> str:
-    """The line of an output that says best why it failed: the last one that names an error, or else the last. A diff behind it
-    names none."""
+    """The line that says best why a command failed: the last that names an error, or else the last; a diff behind it is none."""
     output = re.split(r"(?m)^diff --git ", output, maxsplit=1)[0] or output
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
     telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
@@ -333,10 +326,8 @@ _LINES: Final = tuple(
         r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
         rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
         rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
-        r" +(?P<counts>\d{1,9} passing)\b",  # mocha
-        r" +(?P<counts>\d{1,9} failing)\b",  # mocha
-        r" (?P<counts>\d{1,9} pass)$",  # bun test
-        r" (?P<counts>\d{1,9} fail)$",  # bun test
+        r" +(?P<counts>\d{1,9} (?:passing|failing))\b",  # mocha
+        r" (?P<counts>\d{1,9} (?:pass|fail))$",  # bun test
         r"[#ℹ] (?P<named>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
         r"\d{1,9}% tests passed, (?P<counts>\d{1,9} tests failed) out of (?P<total>\d{1,9})",  # ctest
@@ -346,8 +337,7 @@ _LINES: Final = tuple(
         r"✖ \d{1,9} problems? \((?P<counts>\d{1,9} errors?),",  # eslint
     )
 )
-"""The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
-is cut off."""
+"""The summary line of each runner. A newline is found faster than `^`, and not before a line whose beginning is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)")
@@ -364,10 +354,9 @@ _KINDS: Final = {
 
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
-    text, counts = f"\n{output}"[-SEARCHED:], Counter[str]()
-    for line in _LINES:
-        for match in line.finditer(text):
-            counts += _counted(match)
+    text = f"\n{output}"[-SEARCHED:]
+    matches = (match for line in _LINES for match in line.finditer(text))
+    counts = sum(map(_counted, matches), Counter[str]())
     totals = [f"{counts[word]} {word}" for word in dict.fromkeys(_KINDS.values()) if counts[word]]
     if totals:
         return ", ".join(totals)
@@ -378,7 +367,6 @@ def outcome(output: str) -> str:
 
 
 def _counted(match: re.Match[str]) -> Counter[str]:
-    """The counts of one summary line."""
     groups, counts = match.groupdict(""), Counter[str]()
     pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts", ""))]
     pairs += _NAMED.findall(groups.get("named", ""))
@@ -416,7 +404,6 @@ class Stretch:
 
     @property
     def text(self) -> str:
-        """The lines as one text."""
         return "\n".join(row.text for row in self.rows)
 
     def numbered(self) -> Iterable[tuple[int, FileRow]]:
@@ -458,18 +445,16 @@ def edits_of(run: Run) -> Iterator[Edit]:
     patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
     by_patch = [edit for text in patches for edit in patched(text)]
     yield from by_patch
-    files = list(map(name_of, written_paths(call.name, call.input, run.envelope)))
-    pairs = list(_pairs(call.input))
+    files = list(map(name_of, run.written))
+    pairs: list[tuple[str | None, str | None, bool]] = [*_pairs(call.input)]
     if len(files) != 1 or by_patch:
         names = {edit.file for edit in by_patch}
         yield from (Edit(file=file, old=None, new=None) for file in files if file not in names)
         return
-    for old, new, is_all in pairs:
-        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
-    whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
-    is_added = call.input.get("mode") == "append"  # Kimi
-    for text in () if pairs else whole or [None]:
-        yield Edit(file=files[0], old=None, new=text, is_added=is_added)
+    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
+    is_added = not pairs and call.input.get("mode") == "append"  # Kimi
+    for old, new, is_all in pairs or [(None, next(whole, None), False)]:
+        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all, is_added=is_added)
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
@@ -499,20 +484,14 @@ def nodes(value: Any) -> Iterator[Any]:
 
 def file_part(run: Run) -> FilePart | None:
     """The part of a file that a result shows; None if it does not plainly show one."""
-    names: Sequence[str] = ()
-    line, lines = 0, ALL
+    parts: Sequence[FilePart] = run.script.parts if run.status in WENT_WELL else ()
     if run.kind == "read":
-        names = (run.target,)
         before = _BEFORE.match(run.whole)
         line = int((before and before["line"]) or lines_asked(run.call.input)[0])
+        parts = [FilePart(run.target, line)]
     elif run.kind == "write":
-        names = written_paths(run.call.name, run.call.input, run.envelope)
-    elif len(parts := run.script.parts) == 1:
-        names = (parts[0].file,) if run.status in WENT_WELL else ()
-        line, lines = parts[0].line, parts[0].lines
-    if len(names) != 1 or not names[0]:
-        return None
-    return FilePart(names[0], line, lines)
+        parts = [FilePart(path, 0) for path in run.written]
+    return parts[0] if len(parts) == 1 and parts[0].file else None
 
 
 def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
@@ -551,8 +530,7 @@ DOTTED_SHARE: Final = 0.9
 def numbered_lines(texts: Sequence[str], first: int, *, is_read: bool) -> list[tuple[int, str]]:
     """The lines that a viewer numbered, with these numbers and without their marks; a reading tool may put a dot behind them.
 
-    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
-    the start of a line belong to the line.
+    A number counts only if it is `first`, or continues that of the line before or after; any other belongs to the line.
     """
     marks, dots = ([form.match(text) for text in texts] for form in (_NUMBER, _DOTTED))
     right = sum(bool(dot and int(dot[1]) == n) for n, dot in enumerate(dots, max(first, 1)))
@@ -573,20 +551,17 @@ _NOTE: Final = re.compile(
 """What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent); or says instead of any:
 that there are none, or none that are new (Claude Code)."""
 _CUT_CHARACTERS: Final = 400
-"""A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 2,000
-characters (Claude Code, opencode, Gemini CLI)."""
+"""So long a line that ends like a cut one is not whole: Claude Code, opencode and Gemini CLI cut at 2,000 characters."""
 _CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*truncated[^\]]*\]$")
 
 
 def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
     """The file of which a result shows lines, with these."""
-    part, text = file_part(run), run.whole
-    if part is None:
+    if (part := file_part(run)) is None:
         return None
-    start, end = output_of(text)
-    texts = text[start:end].rstrip().split("\n")
+    texts = run.whole[slice(*output_of(run.whole))].rstrip().split("\n")
     rows = numbered_lines(texts, part.line, is_read=run.kind == "read")
-    if not rows and part.line and run.kind != "write":  # which says something else than lines
+    if not rows and part.line:
         gap = next((n for n, each in enumerate(texts, 1) if _LEFT_OUT.search(each)), 0)
         if gap:  # the line before it may be cut
             texts = texts[: max(gap - 2, 0)]
@@ -602,11 +577,6 @@ def view_of(run: Run) -> tuple[str, list[Stretch]] | None:
 
 def joined(rows: Iterable[tuple[int, FileRow]]) -> list[Stretch]:
     """Rows with their numbers, in order, as stretches."""
-    stretches, after = list[Stretch](), 0
-    for number, row in rows:
-        if stretches and number == after:
-            stretches[-1].rows.append(row)
-        else:
-            stretches.append(Stretch(number, [row]))
-        after = number + 1
-    return stretches
+    runs = groupby(enumerate(rows), key=lambda each: each[1][0] - each[0])
+    groups = ([numbered for _, numbered in run] for _, run in runs)
+    return [Stretch(group[0][0], [row for _, row in group]) for group in groups]

@@ -20,8 +20,7 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 SEARCHED_MAX: Final = 100_000
-"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
-saw."""
+"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent saw."""
 
 
 def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
@@ -32,7 +31,6 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
 
 
 def table(words: str) -> frozenset[str]:
-    """The words of a table, which are separated by white space."""
     return frozenset(words.split())
 
 
@@ -55,8 +53,6 @@ WRAPPED_CHARACTERS: Final = 60
 CODE_LINES: Final = 2
 CODE_CHARACTERS: Final = 200
 """Code that is not longer is kept: a command, an address."""
-COLON_LEVEL: Final = 1
-"""The level of a lead that ends in a colon; headings, level 0, may stand before one."""
 CUT_MIN: Final = 0.5
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
 LETTERS_MIN: Final = 12
@@ -72,13 +68,12 @@ _PARAGRAPH: Final = re.compile(
 """Code with its fences, or lines of which none is blank."""
 _BULLETS: Final = " \t-*+•>#0123456789.)"
 _ITEM: Final = re.compile(
-    r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
+    r"\A(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
 )
-_HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
+_HEADING: Final = re.compile(r"\A[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
 _EMPHASIS: Final = re.compile(r"(`[^`\n]+`)|\*\*")
 """Marks of emphasis, or code, in which they are none."""
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
-_TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
 _DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
 """A line for a client's window, not for a reader: `::git-push{cwd="..."}`, `<proposed_plan>` (both Codex)."""
 _LINK: Final = re.compile(r"\[([^\]\n]{1,200})\]\(([^()\s]{1,400})\)")
@@ -93,8 +88,7 @@ DEPENDENT: Final = re.compile(
     r"|then|and|or|also|same)\b",
     re.IGNORECASE,
 )
-"""The beginning of a sentence that has no sense without the one before: a bracket, or an English word. In other languages
-none is joined for such a word, only for its shortness."""
+"""How a sentence begins that needs the one before: a bracket, an English word. In other languages only shortness joins."""
 _CLAUSE: Final = re.compile(
     r"(?<=[.!?])(?=\s)|(?<=[。！？])|\s*[;；,，、](?=\s)|\s+[—–-]\s+|(?<=[，、])"
 )
@@ -111,7 +105,7 @@ class ProsePiece:
     text: str
     """One line, without the marks of its form."""
     depth: int = 0
-    """Of an item: how deep its list is in others. Of a lead: 0 for a heading, else `COLON_LEVEL`."""
+    """Of an item: how deep its list is in others. Of a lead: 1 if it ends in a colon, else, as a heading before one, 0."""
     number: str = ""
     """Of an item: `1.` or `b)`; empty for a bullet."""
     block: int = 0
@@ -131,17 +125,14 @@ class ProsePiece:
 
 
 def text_of_pieces(pieces: Iterable[ProsePiece]) -> str:
-    """The pieces as a text again: the sentences of a paragraph on one line, everything else on a line of its own; a
-    blank line where the next would else be taken for the same paragraph or item."""
-    lines: list[str] = []
-    before: ProsePiece | None = None
+    """The pieces as a text again; a blank line where the next would else be taken for the same paragraph or item."""
+    text, before = "", None
     for piece in pieces:
-        if before and before.form == piece.form == "sentence" and before.block == piece.block:
-            lines[-1] += f" {piece.line}"
-        else:
-            lines += ["", piece.line] if before and not piece.is_listed else [piece.line]
+        is_same = before and before.form == piece.form == "sentence" and before.block == piece.block
+        between = " " if is_same else "\n" if piece.is_listed else "\n\n"
+        text += f"{between}{piece.line}" if before else piece.line
         before = piece
-    return "\n".join(lines)
+    return text
 
 
 @lru_cache(maxsize=512)
@@ -155,8 +146,7 @@ def read_prose(text: str) -> tuple[ProsePiece, ...]:
 
 
 def tidy(pieces: Sequence[ProsePiece]) -> list[ProsePiece]:
-    """The pieces without empty ones and leads that nothing follows but left-out code or a further heading; an item is such
-    a lead, too, if it ends in a colon."""
+    """The pieces without empty ones, and without leads that lead to nothing; of an item, only the colon goes."""
     rest: list[ProsePiece] = []
     following: ProsePiece | None = None
     for piece in reversed(pieces):
@@ -181,16 +171,14 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
         return
     for line in _whole_lines(paragraph):
         mark = _ITEM.match(line)
-        plain = plain_line(line[mark.end() :] if mark else line)
+        plain = plain_line(_ITEM.sub("", line))
         if mark and _WORDED.search(plain):
             depth = min(len(mark["indent"].expandtabs(4)) // 2, 2)
             yield ProsePiece("item", plain, depth, mark["number"] or "", block)
         elif line.lstrip().startswith("|"):
-            if not _TABLE_RULE.fullmatch(line):
-                yield ProsePiece("row", plain, block=block)
+            yield ProsePiece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            number = _ITEM.match(plain)
-            title = plain[number.end() if number else 0 :].rstrip(".:： ")
+            title = _ITEM.sub("", plain).rstrip(".:： ")
             yield ProsePiece("lead", f"{title}:", block=block)
         else:
             yield from _sentences(plain, block)
@@ -220,8 +208,7 @@ def _is_heading(line: str) -> bool:
 
 def plain_line(line: str) -> str:
     """The line without emphasis and heading marks; a link is its target if its text is only the target's end."""
-    heading = _HEADING.match(line)
-    text = _EMPHASIS.sub(r"\1", line[heading.end() :] if heading else line)
+    text = _EMPHASIS.sub(r"\1", _HEADING.sub("", line))
     return " ".join(_LINK.sub(_target, text).split())
 
 
@@ -242,8 +229,7 @@ def _sentences(line: str, block: int) -> Iterator[ProsePiece]:
             wholes.append(sentence)
     for whole, following in pairwise([*wholes, ""]):
         is_lead = not following and whole.endswith((":", "："))
-        form: Form = "lead" if is_lead else "sentence"
-        yield ProsePiece(form, whole, COLON_LEVEL * is_lead, block=block)
+        yield ProsePiece("lead" if is_lead else "sentence", whole, int(is_lead), block=block)
 
 
 def sentences_of(line: str) -> list[str]:
@@ -282,8 +268,7 @@ _ASSENT: Final = table(
 """English words with which a user only agrees, or tells the agent to go on."""
 
 
-# Rare identifiers: names that an agent refers to and cannot guess. These are paths, URLs, dotted, snake_case and camelCase
-# names, UUIDs, hexadecimal ids and long numbers, but never plain words.
+# Rare identifiers: names that an agent refers to and cannot guess, of the forms below or in snake_case or camelCase.
 
 
 LENGTH_MAX: Final = 160

@@ -80,8 +80,7 @@ def folder_of(arguments: Mapping[str, Any]) -> str:
 
 
 def shown_command(command: CommandLine, characters_max: int) -> str:
-    """The command on one line: documents and quoted scripts as their first line or length, the whole without its
-    middle."""
+    """The command on one line, without its middle; documents and quoted scripts as their first line or length."""
     text = _with_documents(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
@@ -97,7 +96,6 @@ def _with_documents(by: str | Callable[[re.Match[str]], str], text: str) -> str:
 
 
 def documents_in(script: str) -> str:
-    """The texts of its here-documents."""
     return "\n".join(_with_documents("\0\\g<text>\0", f"{script}\n").split("\0")[1::2])
 
 
@@ -244,19 +242,17 @@ def _read(script: str) -> tuple[list[Command], bool]:
 
 def _documents(script: str, position: int, waiting: list[tuple[Command, str]]) -> int:
     """Assign the here-documents that begin here to their commands; returns where the script continues."""
-    while waiting:
-        command, word = waiting[0]
+    for command, word in waiting:
         end = re.compile(rf"^\t*{_unquote(word)}[ \t\r]*$", re.MULTILINE).search(script, position)
         document = script[position : end.start() if end else len(script)]
         is_known = word[0] in "'\"\\" or not re.search(r"[$`\\]", document)
         command.document = document if is_known else None
         position = end.end() if end else len(script)  # as a shell does, which warns
-        del waiting[0]
+    waiting.clear()
     return position
 
 
 def _unquote(word: str) -> str:
-    """The word without its quotation marks."""
     return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
 
@@ -344,12 +340,9 @@ def parsed(text: str, folder: str | None = "") -> Script:
             edits += _edits_of(stage, folder)
         if stage.end in {"|", "|&"}:
             continue
-        if len(pipeline) == 1 and _is_silent(stage):
-            pass
-        elif before != "||" and (part := _print_of(pipeline, folder)):
-            parts.append(part)
-        else:
-            is_all = False
+        part = _print_of(pipeline, folder) if before != "||" else None
+        parts += [part] if part else []
+        is_all &= part is not None or (len(pipeline) == 1 and _is_silent(stage))
         before, pipeline = stage.end, []
     return Script(tuple(parts) if is_all and not pipeline else (), tuple(edits), is_all=is_all)
 

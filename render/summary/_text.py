@@ -1,8 +1,6 @@
 """The page as the text that the model reads; equal data gives equal text.
 
-The text says that it is derived, so that quoted tool output is not taken for the user's words, and
-quotations cannot close it. It also has a version number, so that differences between the requests of two
-releases can be explained.
+The text says that it is derived, so that quoted tool output is not taken for the user's words, and quotations cannot close it.
 """
 
 from collections.abc import Iterator

@@ -15,13 +15,7 @@ the request. What the request shows anyway has no place here.
 
 A copy is what the log has shown of a file, with all changes since. It has *stretches*: adjacent lines of the file, with the
 number of the first. Between them are lines that nobody has seen. A view adds lines, a change replaces them and moves the
-numbers behind it:
-
-    1  import os                     edit of line 1 into two lines         1  import os
-       ...                                                                 2  import re
-    7  def total(cart):                                                       ...
-    8      return 0                                                        8  def total(cart):
-                                                                           9      return 0
+numbers behind it.
 
 A copy is never wrong, only incomplete: what a change may have touched without saying where is forgotten, and numbers that
 it may have moved are no longer known (0). If a view contradicts the copy, something else has changed the file, and only the
@@ -64,8 +58,7 @@ class Copy:
     """Version of the last call that may have changed the file; what was seen before may differ from it."""
 
     def show(self, view: Sequence[Stretch], version: int) -> bool:
-        """Add the lines of a view that was asked for at this version; returns whether a change is undone in it, and no call
-        says why."""
+        """Add the lines of a view asked for at this version; returns whether a change is undone, and no call says why."""
         if version < self.changed:
             return False  # it may be older than the change
         new = {number: row for stretch in view for number, row in stretch.numbered()}
@@ -107,9 +100,8 @@ class Copy:
         if len(matches) > 1 or (matches and not is_certain):
             self.stretches, matches = [], []  # which one it was is not known
         target, match = matches[0] if matches else (Stretch(0, []), None)
-        for stretch in self.stretches:
-            if stretch is not target:
-                _trim(stretch, old)
+        for stretch in (each for each in self.stretches if each is not target):
+            _trim(stretch, old)
         if match is None:
             self.stretches = [part for each in self.stretches for part in _without(each, old)]
             if is_removal or new.count("\n") != old.count("\n"):
@@ -199,7 +191,6 @@ def _matches(stretch: Stretch, old: str, edit: Edit) -> Iterator[_Match]:
 
 
 def _new_rows(stretch: Stretch, at: _Match, new: str, edit: Edit, mark: FileRow) -> list[FileRow]:
-    """The rows instead of those at a match."""
     text = f"{at.before}{new}{at.after}"
     rows = _stretch_of(0, _lines(text) if edit.is_lines else text.split("\n"), mark).rows
     for end, rest, number in (0, at.before, at.first), (-1, at.after, at.last):
@@ -227,8 +218,7 @@ def followed(previous: Sequence[Region], runs: Iterable[Run], since: int) -> dic
 
 
 def _copy_of(name: str, copies: dict[str, Copy], folder: str = "") -> Copy:
-    """The copy of a file; a relative path stands for a known file in this folder, or if it has a folder, too, for the only
-    known file that ends like it."""
+    """The copy of a file; a relative path means the known file in this folder, or, with a folder, the only one that ends so."""
     inside = normpath(join(folder, name))
     if inside not in copies and name not in copies:
         ends = _meant(name, "", copies)
@@ -242,12 +232,12 @@ def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
     for file, regions in groupby(previous, key=attrgetter("file")):
         copy, stretches = _copy_of(file, copies), list[Stretch]()
         for region in regions:
-            history = region.seen, region.edited, region.sources
-            rows = [FileRow(text, *history) for text in region.text.split("\n")]
+            mark = FileRow("", region.seen, region.edited, region.sources)
+            stretch = _stretch_of(region.line, region.text.split("\n"), mark)
             if region.joins and stretches:
-                stretches[-1].rows += rows
+                stretches[-1].rows += stretch.rows
             else:
-                stretches.append(Stretch(region.line, rows))
+                stretches.append(stretch)
             copy.doubt = max(copy.doubt, region.doubt)
         copy.show(stretches, copy.changed)
 
@@ -361,14 +351,14 @@ def working_set(
 ) -> tuple[Region, ...]:
     """The regions of these files with the first of the ranked rows, as many as have room in so many tokens."""
     characters = CHARACTERS * tokens_max
-    for _ in range(TRIES):
-        sizes = accumulate(len(place.row.text) + NUMBER_CHARACTERS for place in rows)
+    for _ in range(6):  # each time with fewer rows
+        sizes = accumulate(len(place.row.text) + 5 for place in rows)  # with their numbers
         rows = rows[: sum(size <= characters for size in sizes)]
         regions = tuple(_regions(copies, rows))
         tokens = count(working_text(regions)) if regions else 0
         if tokens <= tokens_max:
             return regions
-        characters = int(characters * tokens_max / tokens * SLACK)
+        characters = int(characters * tokens_max / tokens * 0.98)
     return ()
 
 
@@ -422,10 +412,6 @@ RUN_MIN: Final = 3
 """Fewer lines of a longer stretch are no region: they say nothing alone."""
 CHARACTERS: Final = 4
 """Characters of a token, at most, of code with line numbers."""
-NUMBER_CHARACTERS: Final = 5
-TRIES: Final = 6
-"""How often the regions are counted, each time with fewer rows."""
-SLACK: Final = 0.98
 
 
 class Candidate(NamedTuple):
@@ -437,9 +423,13 @@ class Candidate(NamedTuple):
     row: FileRow
 
 
-def _is_shown(row: FileRow, visible: VisibleLines) -> bool:
-    lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
-    return all(each is None or row.text in each for each in lines)
+def _hidden(name: str, copy: Copy, visible: VisibleLines) -> Iterator[Candidate]:
+    """The rows of a file that the request does not show."""
+    for number, stretch in enumerate(copy.stretches):
+        for index, row in enumerate(stretch.rows):
+            shown = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
+            if not all(each is None or row.text in each for each in shown):
+                yield Candidate(name, number, index, row)
 
 
 def ranked(
@@ -456,36 +446,29 @@ def ranked(
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
-        hits = _hits(wanted, copy)
-        for number, stretch in enumerate(copy.stretches):
-            changed = _around([row.edited for row in stretch.rows])
-            near = _around(hits[number])
-            for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
-                if max(row.seen, edited) < oldest or _is_shown(row, visible):
-                    continue
-                is_overview, age = sizes[row.seen] > OVERVIEW, now - row.seen
-                age = age // OLDER if near[index] else age * OLDER if is_overview else age
-                by_age.append((min(age, now - edited), Candidate(name, number, index, row)))
-    return [candidate for _, candidate in sorted(by_age, key=itemgetter(0))]
+        near = [_around(hits) for hits in _hits(wanted, copy)]
+        changed = [_around([row.edited for row in stretch.rows]) for stretch in copy.stretches]
+        for place in _hidden(name, copy, visible):
+            seen, edited = place.row.seen, changed[place.stretch][place.place]
+            age = now - seen
+            if near[place.stretch][place.place]:
+                age //= OLDER
+            elif sizes[seen] > OVERVIEW:
+                age *= OLDER
+            if max(seen, edited) >= oldest:
+                by_age.append((min(age, now - edited), place))
+    return [place for _, place in sorted(by_age, key=itemgetter(0))]
 
 
 def own_files(copies: Mapping[str, Copy], visible: VisibleLines, oldest: int) -> list[Candidate]:
-    """The rows of the files that the agent wrote once as a whole, the newest file first: no next edit needs them most, but
-    nothing else says what is in them."""
-    names = [n for n, copy in copies.items() if is_scratch(n, copy) and not n.endswith(PATCHES)]
-    places = (
-        Candidate(name, number, index, row)
-        for name in names
-        for number, stretch in enumerate(copies[name].stretches)
-        for index, row in enumerate(stretch.rows)
-        if row.edited >= oldest and not _is_shown(row, visible)
-    )
-    return sorted(places, key=lambda each: -each.row.edited)
+    """The rows of the files that the agent wrote once as a whole, the newest first: nothing else says what is in them."""
+    own = ((n, c) for n, c in copies.items() if is_scratch(n, c) and not n.endswith(PATCHES))
+    places = [place for each in own for place in _hidden(*each, visible)]
+    return sorted((p for p in places if p.row.edited >= oldest), key=lambda p: -p.row.edited)
 
 
 def is_scratch(name: str, copy: Copy) -> bool:
-    """Whether a file is not being worked on: a list of changes, or a file that the agent wrote once as a whole and never
-    touched again."""
+    """Whether a file is not worked on: a list of changes, or one that the agent wrote as a whole and never touched again."""
     histories = {(row.seen, row.edited, row.sources) for row in _rows(copy)}
     return name.endswith(PATCHES) or (len(histories) == 1 and next(iter(histories))[1] > 0)
 
@@ -496,8 +479,7 @@ def _rows(copy: Copy) -> Iterator[FileRow]:
 
 def _around(marks: Sequence[int]) -> list[int]:
     """For each row, the greatest mark within its surroundings."""
-    ends = range(SURROUNDINGS + 1, SURROUNDINGS + 1 + len(marks))
-    return [max(marks[max(end - 2 * SURROUNDINGS - 1, 0) : end]) for end in ends]
+    return [max(marks[max(n - SURROUNDINGS, 0) : n + SURROUNDINGS + 1]) for n in range(len(marks))]
 
 
 def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
@@ -509,36 +491,31 @@ def _hits(wanted: frozenset[str], copy: Copy) -> list[list[bool]]:
 
 
 def _regions(copies: Mapping[str, Copy], rows: Sequence[Candidate]) -> Iterator[Region]:
-    """The chosen rows as regions, the file that was seen last first."""
-    newest = dict[str, int]()
-    places: dict[tuple[str, int], list[int]] = {}
-    for file, number, place, row in rows:
+    """The chosen rows as regions, the file that was seen last first: of adjacent rows one for each history."""
+    newest, runs = dict[str, int](), list[list[Candidate]]()
+    for file, *_, row in rows:
         newest[file] = max(newest.get(file, 0), row.seen)
-        places.setdefault((file, number), []).append(place)
-    for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):
-        stretch, runs = copies[file].stretches[number], list[list[int]]()
-        for place in sorted(places[file, number]):
-            if runs and place - runs[-1][-1] - 1 <= GAP_MAX:
-                runs[-1].append(place)
-            else:
-                runs.append([place])
-        for run in runs:
-            if run[-1] - run[0] + 1 >= min(RUN_MIN, len(stretch.rows)):
-                yield from _of_run(file, copies[file].doubt, stretch, run)
-
-
-def _of_run(file: str, doubt: int, stretch: Stretch, run: Sequence[int]) -> Iterator[Region]:
-    """The regions of adjacent rows, from the first to the last of a run: one for each history."""
-    rows = enumerate(stretch.rows[run[0] : run[-1] + 1], run[0])
-    for (seen, edited, sources), group in groupby(rows, key=lambda each: each[1][1:]):
-        (first, row), *others = group
-        yield Region(
-            file=file,
-            line=stretch.line and stretch.line + first,
-            text="\n".join([row.text, *(other.text for _, other in others)]),
-            seen=seen,
-            edited=edited,
-            doubt=doubt if doubt > seen else 0,
-            joins=first != run[0] and not stretch.line,
-            sources=sources,
-        )
+    for each in sorted(rows, key=lambda each: (-newest[each.file], each)):
+        last = runs[-1][-1] if runs else None
+        if last and last[:2] == each[:2] and each.place - last.place - 1 <= GAP_MAX:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    for run in runs:
+        (file, number, start, _), doubt = run[0], copies[run[0].file].doubt
+        stretch, end = copies[file].stretches[number], run[-1].place + 1
+        adjacent = enumerate(stretch.rows[start:end], start)
+        if end - start < min(RUN_MIN, len(stretch.rows)):
+            continue
+        for (seen, edited, sources), group in groupby(adjacent, key=lambda each: each[1][1:]):
+            (first, row), *others = group
+            yield Region(
+                file=file,
+                line=stretch.line and stretch.line + first,
+                text="\n".join([row.text, *(other.text for _, other in others)]),
+                seen=seen,
+                edited=edited,
+                doubt=doubt if doubt > seen else 0,
+                joins=first != start and not stretch.line,
+                sources=sources,
+            )

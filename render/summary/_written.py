@@ -14,11 +14,10 @@ What is closed goes; but an open item with an outcome becomes completed work, an
 outcome as one.
 
 An update is read with patience: entries may be texts or objects, lists may stand outside of `add`, names of fields may be
-those of a stored summary. What cannot be used is left out with a notice; only an answer of which nothing can be used is an
-error.
+those of a stored summary. What cannot be used is left out with a notice; if nothing can be used, that is an error.
 
-An update is *complete*: it takes the place of the summary before. Any other summary, as a summariser of an application may
-write it, is added to that one by rules: what must not drift is carried verbatim. See "Merging" below.
+An update is *complete*: it takes the place of the summary before. Any other summary, as an application may write it, is added
+to that one by rules, see "Merging" below.
 """
 
 import re
@@ -56,7 +55,6 @@ class _Kind:
     letter: str
     """The beginning of their ids."""
     title: str
-    """The heading of their section."""
     name: str
     """What a model calls the list."""
     type: Any
@@ -127,20 +125,18 @@ def report_history(summary: StructuredSummary) -> str:
 
 def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
     """The written part as a model is shown it to update it: each entry on a line of its own, with its id and its tokens."""
-    texts = ((name, getattr(summary, field)) for field, (name, _) in _TEXTS.items())
-    lines = [f"{name}: {text}" for name, text in texts if text]
     pages = _Pages.of(summary)
+    lines = [f"{_TEXTS[field][0]}: {text}" for field, text in pages.texts.items() if text]
     for kind in _KINDS.values():
         entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
         lines += [f"{kind.name}:"] if entries else []
         for name, entry in entries:
-            line = f"{entry.title}:" if isinstance(entry, NamedList) else line_of(entry or "")
+            line = line_of(entry or "")
             lines.append(f"{'  ' * ('.' in name)}{name} [{count(line)}]. {line}")
     return "\n".join(lines)
 
 
 def listed(lines: Iterable[str]) -> str:
-    """One line for each entry."""
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -186,15 +182,13 @@ class _Pages:
 
     texts: dict[str, str]
     entries: dict[str, Item | None] = attrs.field(factory=dict[str, Item | None])
-    """By id; the items of a list, which are apart from it, have ids of their own (`l1.3`). None: the entry is closed, and its
-    place stays so that ids mean the same to the end."""
+    """By id; items of a list are apart from it (`l1.3`). None: it is closed, and its place stays, so that ids mean the same."""
     notices: list[str] = attrs.field(factory=list[str])
     uses: int = 0
     """How many parts of the update were used."""
 
     @classmethod
     def of(cls, summary: StructuredSummary) -> "_Pages":
-        """The pages before an update."""
         pages = cls({field: getattr(summary, field) for field in _TEXTS})
         for field, kind in _KINDS.items():
             for entry in getattr(summary, field):
@@ -275,7 +269,6 @@ class _Pages:
             self.entries[name] = structs.replace(old, resolution=outcome)
 
     def add(self, kind: _Kind, value: Any, name: str) -> None:
-        """Add the entries that are given for a list."""
         if not isinstance(value, list | str | dict | None):
             self.notices.append(f"`{name}` is no list")
             return
@@ -306,9 +299,8 @@ def updated(
     if update.get("add") and not added:
         pages.notices.append("`add` is no object of lists")
     for field, kind in _KINDS.items():
-        for name in dict.fromkeys((kind.name, field)):
-            for source in (added, update):
-                pages.add(kind, source.get(name), name)
+        for name, source in product(dict.fromkeys((kind.name, field)), (added, update)):
+            pages.add(kind, source.get(name), name)
     if not pages.uses:
         raise ValueError("; ".join(pages.notices) or "it is empty")
     lists: dict[str, Any] = {}
@@ -325,8 +317,7 @@ def updated(
 
 
 def _entry(kind: _Kind, item: Any, old: Item | None = None) -> Item | None:
-    """The entry that a model describes, by a text or an object; fields that it does not name are those of `old`. None: it
-    says nothing."""
+    """The entry that a text or an object describes; what it does not name is as in `old`. None: it says nothing."""
     main = next(iter(kind.fields))
     fields = cast("Mapping[str, Any]", item) if isinstance(item, dict) else {main: item}
     pairs = ((name, fields.get(name, fields.get(target))) for name, target in kind.fields.items())
@@ -370,7 +361,6 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _many(value: Any) -> list[Any]:
-    """What a model gave, as a list."""
     return cast("list[Any]", value) if isinstance(value, list) else [value] * (value is not None)
 
 
@@ -379,7 +369,6 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """What a model gave, as one text."""
     if isinstance(value, list):
         return "; ".join(filter(None, map(_text, cast("list[Any]", value))))
     if isinstance(value, dict):
@@ -452,10 +441,9 @@ class SummaryRoom:
 # If history is too long, as much as is over goes, in the order of `_fitted`, what was touched longest ago first; of a complete
 # summary first what it took over, then its own. The last entry to go is shortened if half of it fits.
 #
-# Of summaries that are added, each list of constraints, decisions and facts has a room of its own. Carried entries stay, new
-# ones get the remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
-# displaces earlier entries. A sentence equal to an older one (same words in the same order, ignoring case and punctuation) is
-# merged with it; one that differs in a word is another.
+# Of summaries that are added, each list of constraints, decisions and facts has a room of its own, in which carried entries stay
+# and, among constraints, the user's own words come first: a long answer never displaces earlier entries. Of sentences with the
+# same words in the same order, whatever their case and punctuation, the oldest stands.
 
 
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
@@ -520,8 +508,7 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
-    """The context of a turn that continued: its beginning and its end, with a gap between them if it is too
-    long."""
+    """The context of a turn that continued; if it is too long, its beginning and its end, with a gap between them."""
     text = f"{old}\n{new}".strip() if new.strip() not in old else old
     if room.count(text) <= room.prefix:
         return text
@@ -573,8 +560,7 @@ def _briefer(summary: StructuredSummary, room: SummaryRoom, older: set[Item]) ->
 def _fewer(
     summary: StructuredSummary, name: str, room: SummaryRoom, older: set[Item] | None
 ) -> StructuredSummary:
-    """The summary with entries of a list removed until it fits, only those in `older` if it is given: the oldest ones, or
-    the newest of what was carried. The last of them is only cut if half of it fits."""
+    """The summary without the oldest entries of a list (of `older`, if given) until it fits; of what was carried, the newest."""
     field = "errors" if name == "resolved" else name
     is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
     while (over := _excess(summary, room)) > 0:
@@ -607,8 +593,7 @@ def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> Struct
 
 
 def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) -> dict[str, Any]:
-    """Of the lasting lists of both summaries the oldest entries that have room, each sentence once, in its oldest wording;
-    and how many constraints are the user's own words."""
+    """The lasting lists: the oldest entries that have room, each sentence once; and how many constraints are the user's own."""
     own = (*old.constraints[: old.quoted], *new.constraints[: new.quoted])
     lists: dict[str, Any] = {}
     for name, share in LASTING.items():
