@@ -56,6 +56,7 @@ def words_in(script: str) -> list[tuple[str, ...]]:
         ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "")]),
         ("# fix the test\nmake build \\\n  --fast # not lint", [("make", "build", "--fast")]),
         ("(make) || echo no", [("make",), ("echo", "no")]),
+        ("git clone https://<key>@x.org/a.git b <in >out", [("git", "clone", "https://<key>@x.org/a.git", "b")]),
         ("", []),
     ],
 )  # fmt: skip
