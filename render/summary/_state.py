@@ -366,8 +366,12 @@ _FAULT: Final = re.compile(
     r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
 )
 """Names a fault in a line."""
-_ENDED: Final = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b", re.IGNORECASE)
-"""A line that only says that the command ended well."""
+_ENDED: Final = re.compile(
+    r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]", re.IGNORECASE
+)
+"""A line that only says that the command ended well, or that a package of go has no tests."""
+_NOWHERE: Final = re.compile(r"does not exist|no such file|file not found", re.IGNORECASE)
+"""Says that there is no file at a path."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -437,17 +441,20 @@ def suite_of(command: Command) -> str:
 
 def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
     """Whether all that an older record tells of ran again, at once or one by one."""
-    is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
     parts = commands_in(old.command)
-    return all(any(_is_again(c, part, is_fault=is_fault) for c in newer) for part in parts)
+    return all(any(_is_again(c, part, old.result) for c in newer) for part in parts)
 
 
-def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
+def _is_again(new: Command, old: Command, result: str) -> bool:
     """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
     had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
+    is_fault = bool(not result.startswith("ok") and _FAULT.search(result))
     suite, before = suite_of(new), suite_of(old)
-    if not before:
-        return new.words[:2] == old.words[:2]
+    if not before:  # if there was no file at its path, another one may have been meant
+        names = [
+            [basename(x) if _NOWHERE.search(result) else x for x in e.words] for e in (new, old)
+        ]
+        return names[0][:2] == names[1][:2]
     is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
     packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (

@@ -736,6 +736,7 @@ def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) 
         ),
         ("npm run lint", "\n> @shop/cart@1.0.0 lint\n> eslint .\n", "ok"),
         ("make lint", "$ 5 for each", "ok: $ 5 for each"),
+        ("go test ./... | tail -1", "?   \tx.org/cart\t[no test files]", "no fault seen"),
     ],
 )
 def test_the_last_line_of_another_command_is_no_result(
@@ -787,6 +788,18 @@ def test_an_edit_that_failed_is_open_until_one_of_that_file_succeeds() -> None:
     edited = [call("b", name="edit", path="a.py", oldText="z", newText="y"), result("b")]
     assert len(after(*failed).checks) == 1
     assert after(*failed, *edited).checks == ()
+
+
+@for_each(("fault", "left"), [("File does not exist.", 0), ("String to replace not found.", 1)])
+def test_an_edit_at_a_path_that_there_is_not_is_closed_by_one_of_a_file_of_this_name(
+    fault: str, left: int
+) -> None:
+    old = {"oldText": "x", "newText": "y"}
+    failed = [call("a", name="edit", path="/srv/web/cart.go", **old), result("a", fault, is_error=True)]  # fmt: skip
+    other = [call("b", name="edit", path="/srv/web/tax.go", **old), result("b")]
+    edited = [call("c", name="edit", path="/srv/work/cart.go", **old), result("c")]
+    assert len(after(*failed, *other).checks) == 1
+    assert len(after(*failed, *other, *edited).checks) == left
 
 
 @for_each(
