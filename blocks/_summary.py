@@ -219,8 +219,9 @@ class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the branch is, if git was told to work in another folder than the call's (`git -C`)."""
     commits: tuple[Commit, ...] = ()
     pushed: str = ""
+    """What was pushed last, or how many commits the remote branch had not."""
     pushed_at: int = 0
-    """Version of the newest push."""
+    """Version of the result that told it."""
     links: tuple[str, ...] = ()
     """Pull requests."""
 

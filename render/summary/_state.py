@@ -576,11 +576,18 @@ _ON: Final = re.compile(
     r"(?m)^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$"
 )
-_PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
+_PUSHED: Final = re.compile(
+    r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)(?: \(forced update\))?$", re.MULTILINE
+)
+_FETCHED: Final = re.compile(r"^From .*\n(?: .*\n?)*", re.MULTILINE)
+_TRACKED: Final = re.compile(
+    r"(?m)^(?:Your branch is (?:up to date with|ahead of) '|(?:##|📌) \S+?\.\.\.)([^\s']{1,90})'?"
+    r"(?:\.?$|(?: by | \[ahead )(\d+))"
+)
 _LINK: Final = re.compile(
     r"(?m)(?:^[ \t]*|url\W{1,5})(https?://(?!api\.)[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+)"
 )
-"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea, where a line begins
+"""What git prints (`git commit`, `status`, `switch`, `push`, `fetch`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea, where a line begins
 with one, or a field `url` has it."""
 _PULLED: Final = re.compile(
     r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
@@ -619,9 +626,12 @@ def git_after(old: Repository, run: Run) -> Repository:
     for command in commands if is_good else ():
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    if is_good and not new and ("rebase" in verbs or "--amend" in options):
+    is_rebased = "rebase" in verbs or "Successfully rebased" in text
+    is_rebased |= "pull" in verbs and not options.isdisjoint({"--rebase", "-r"})
+    if is_good and (is_rebased or (not new and "--amend" in options)):
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
+        new = [replace(each, hash="") if "commit" in verbs else each for each in new]
     for commit in new:
         earlier = commits[: -1 if "--amend" in options else None]
         commits = [*(each for each in earlier if each.subject != commit.subject), commit]
@@ -631,9 +641,20 @@ def git_after(old: Repository, run: Run) -> Repository:
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
     folder = folder if name or new else old.folder
     old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
-    if is_good and "push" in verbs and (pushed := _PUSHED.findall(text)):
-        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
+    is_own = "push" in verbs or (not new and branch in {commit.branch for commit in commits})
+    if is_good and is_own and (pushed := _pushed(text, is_push="push" in verbs)):
+        old = replace(old, pushed=pushed, pushed_at=run.version)
     return old
+
+
+def _pushed(text: str, *, is_push: bool) -> str:
+    """What git tells of the remote branch: what was pushed, how many commits it has not; empty if nothing."""
+    if is_push and (refs := _PUSHED.findall(_FETCHED.sub("", text))):
+        return one_line(f"pushed {', '.join(refs[:2])}", 90)
+    if track := _TRACKED.search(text):
+        where, number = track.groups()
+        return f"commits not in {where}: {number}" if number else f"all commits are in {where}"
+    return "git push ran" if is_push else ""
 
 
 def _new_commits(run: Run, branch: str) -> list[Commit]:
@@ -795,7 +816,9 @@ def _git(repository: Repository) -> Iterator[str]:
     if repository.pushed_at:
         newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
         later = f", before {newer} of these commits" if newer else ""
-        yield f"pushed {repository.pushed} {_at(repository.pushed_at)}{later}"
+        yield f"{repository.pushed} {_at(repository.pushed_at)}{later}"
+    elif any(commit.branch for commit in repository.commits):
+        yield "no push seen"
     if repository.links:
         yield f"pull requests: {', '.join(repository.links)}"
 

@@ -274,6 +274,28 @@ def test_commits_pushes_and_requests_are_told_with_their_labels() -> None:
     ]
 
 
+@for_each(
+    "command, answer, told",
+    [
+        ("git status", "On branch main", "no push seen"),
+        ("git push -q", "", "git push ran [v4]"),
+        ("git push -f", "To x.org:a\n + 1a2b3c4...2b3c4d5 main -> main (forced update)", "pushed main -> main [v4]"),
+        ("git pull; git push", "From x.org:a\n * branch  main -> FETCH_HEAD\n   0a2b3c4..1a2b3c4  main -> origin/main\nTo x.org:a\n   1a2b3c4..2b3c4d5  main -> main", "pushed main -> main [v4]"),
+        ("git status", "On branch main\nYour branch is up to date with 'origin/main'.\n", "all commits are in origin/main [v4]"),
+        ("git status", "On branch main\nYour branch is ahead of 'origin/main' by 1 commit.\n", "commits not in origin/main: 1 [v4]"),
+        ("git status -sb", "## main...origin/main [ahead 2, behind 1]", "commits not in origin/main: 2 [v4]"),
+        ("git status -sb", "## main...origin/main [behind 1]", "no push seen"),
+        ("git switch docs", "Switched to branch 'docs'\nYour branch is up to date with 'origin/docs'.", "no push seen"),
+    ],
+)  # fmt: skip
+def test_how_the_branch_stands_to_the_remote_one_is_as_git_last_told(
+    command: str, answer: str, told: str
+) -> None:
+    made = ran("a", "git commit -m One", "[main 2b3c4d5] One")
+    assert text(after(*made, *ran("b", command, answer))).splitlines()[-1] == f"- {told}"
+    assert "push" not in text(after(*ran("b", "git log -1", "2b3c4d5 One")))
+
+
 def test_a_commit_that_a_log_lists_after_a_push_is_not_newer_than_the_push() -> None:
     pushed = [
         *ran("a", "git commit -m 'Add cart'", "[cart 1a2b3c4] Add cart"),
@@ -300,8 +322,9 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
         assert [c.hash for c in left] == ["1a2b3c4"]
     left = repository_of(*made, *ran("c", "git reset")).commits
     assert [c.hash for c in left] == ["1a2b3c4", "2b3c4d5"]
-    rebased = [*made, *ran("c", "git rebase main", "Successfully rebased")]
-    assert [c.hash for c in repository_of(*rebased).commits] == ["", ""]
+    for rebase in ("git rebase main", "git pull --rebase", "git -c pull.rebase=1 pull"):
+        rebased = [*made, *ran("c", rebase, "Successfully rebased and updated refs/heads/main.")]
+        assert [c.hash for c in repository_of(*rebased).commits] == ["", ""]
     log = "9a2b3c4 (HEAD -> main) Three\n8a2b3c4 Two\n7a2b3c4 Older"
     told = repository_of(*rebased, *ran("d", "git log --oneline --decorate -3", log)).commits
     assert [(c.hash, c.subject) for c in told] == [("8a2b3c4", "Two"), ("9a2b3c4", "Three")]
