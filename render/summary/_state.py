@@ -7,7 +7,7 @@
     Changes by file (in /home/ann/app/), the newest last:
     - src/color/gradient.go (4 edits, [v145]): added autoShade; changed Blend
     Tests, builds, open errors:
-    - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (before the last edits)
+    - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (changed since: gradient.go)
 
 It is a state, not a history: what a later call replaces, closes or ends is gone. It is computed from calls and results, so
 it says what happened, whatever the agent said about it. Lines of which nothing is known are not written.
@@ -334,6 +334,8 @@ OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
+SINCE_MAX: Final = 3
+"""The most files that are named as changed after a check."""
 _CHECK: Final = re.compile(
     r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
     r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
@@ -725,12 +727,11 @@ STORED_CHARACTERS: Final = 2000
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
-    is_shown = progress.fewer < len(_MOST)
+    is_shown, changes = progress.fewer < len(_MOST), progress.changes
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
-    edited = max((change.seen for change in progress.changes), default=0)
     checks = (
         f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
-        + (" (before the last edits)" if each.seen < edited else "")
+        + _since(each.seen, changes)
         for each in progress.checks
     )
     processes = (
@@ -749,6 +750,13 @@ def text(progress: Progress) -> str:
         _section("Branch and commits:", _git(progress.repository)),
     ]
     return "\n".join(filter(None, parts))
+
+
+def _since(version: int, changes: Iterable[FileChange]) -> str:
+    """Which files were changed after a check."""
+    names = [re.split(r"[\\/]", each.path)[-1] for each in changes if each.seen > version]
+    told = f"more than {SINCE_MAX} files" if names[SINCE_MAX:] else ", ".join(names)
+    return f" (changed since: {told})" if names else ""
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

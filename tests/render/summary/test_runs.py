@@ -570,14 +570,23 @@ def test_many_failing_tests_are_counted() -> None:
     assert failing_in(output)[-1] == "3 more"
 
 
-def test_a_check_stands_with_its_last_result_and_says_if_files_were_edited_since() -> None:
+def test_a_check_stands_with_its_last_result_and_says_which_files_were_changed_since() -> None:
     failed = "--- FAIL: TestTotal (0.00s)\nFAIL\nFAIL\tx/cart\t0.1s\nok  \tx/shop\t0.1s"
-    tested = [
-        *tried("a", "cd /w && go test ./... 2>&1 | tail -30", failed),
-        *[call("e", name="Edit", file_path="a.go", old_string="x", new_string="y"), result("e")],
-    ]
-    assert "- [v2] go test ./... -> 1 package failed: TestTotal (before the last edits)" in text(after(*tested))  # fmt: skip
-    again = check_of(*tested, *tried("b", "go test ./...", "ok  \tx/cart\t0.1s"))
+    tested = tried("a", "cd /w && go test ./... 2>&1 | tail -30", failed)
+
+    def edited(names: str) -> list[Block]:
+        arguments = {"name": "Edit", "old_string": "x", "new_string": "y"}
+        calls = ((name, call(name, file_path=f"/w/{name}", **arguments)) for name in names.split())
+        return [block for name, each in calls for block in (each, result(name))]
+
+    for names, told in (
+        ("", ""),
+        ("a.go b.md", " (changed since: a.go, b.md)"),
+        ("a.go b.go c.go d.go", " (changed since: more than 3 files)"),
+    ):
+        stands = text(after(*edited("e.go"), *tested, *edited(names))).splitlines()[-1]
+        assert stands == f"- [v4] go test ./... -> 1 package failed: TestTotal{told}"
+    again = check_of(*tested, *edited("a.go"), *tried("b", "go test ./...", "ok  \tx/cart\t0.1s"))
     assert (again.result, again.seen) == ("packages ok", 6)
 
 
