@@ -177,6 +177,8 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`created`, `written` (the whole text), `deleted`, `moved from` another path; empty: edited."""
     line: str = ""
     """The most telling line of the newest edit."""
+    added: int = 0
+    """Version of the newest `git add` of it."""
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -214,6 +214,8 @@ WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
 MOVED: Final = "moved from "
 """How a file came to be that was another before, which follows."""
+ADDED: Final = "added"
+"""What `git add` does to a file, whoever has changed it: a sub-agent, a generator."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
@@ -223,6 +225,12 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
+        if edit.how == ADDED:
+            old = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
+            line = "" if old.added > old.seen else old.line  # added again, another has changed it
+            new = replace(old, line=line, added=run.version, seen=old.seen or run.version)
+            changes[new.path] = new
+            continue
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
             source = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
@@ -239,8 +247,13 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
         if is_work and not is_untold:
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
-    left = list(changes.values())[-FILES_MAX:]
+    left = sorted(changes.values(), key=_is_own)[-FILES_MAX:]
     return left, len(changes) - len(left)
+
+
+def _is_own(change: FileChange) -> bool:
+    """Whether the agent's calls changed a file, and did not only add it to a commit."""
+    return bool(change.edits or change.how)
 
 
 def _path_among(file: str, paths: Iterable[str]) -> str:
@@ -270,8 +283,9 @@ _NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
 
 
 def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
-    """The changes of a command that moves, deletes, restores or edits files in place."""
+    """The changes of a command that moves, deletes, restores, edits or adds to a commit the files that it names."""
     how, words = command.change, command.words[1:]
+    how = ADDED if command.words[:2] == ("git", "add") else how
     folder = join(folder, *(x.strip("'\"") for o, x in pairwise(command.literal) if o == "-C"))
     plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
     names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
@@ -281,7 +295,7 @@ def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
-    elif how in {"deleted", "restored", "edited"}:
+    elif how in {"deleted", "restored", "edited", ADDED}:
         yield from (FileChange(path=file, how="" if how == "edited" else how) for file in files)
 
 
@@ -727,7 +741,7 @@ STORED_CHARACTERS: Final = 2000
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
-    is_shown, changes = progress.fewer < len(_MOST), progress.changes
+    is_shown, changes = progress.fewer < len(_MOST), [*filter(_is_own, progress.changes)]
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     checks = (
         f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
@@ -784,7 +798,7 @@ def _changes(progress: Progress) -> str:
     plain = [change for change in changes if is_plain(change)]
     more = ", ".join(f"{each.path} {_at(each.seen)}" for each in plain)
     lines = [
-        f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
+        f"(changed and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
         *(_change(change) for change in changes if change not in plain),
     ]
