@@ -220,7 +220,7 @@ ADDED: Final = "added"
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
-    changes = {change.path: change for change in before}
+    changes = {change.path: change for change in before if not _is_back(change, run)}
     line = run.command or CommandLine("")
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
@@ -249,6 +249,16 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
             changes[new.path] = new
     left = sorted(changes.values(), key=_is_own)[-FILES_MAX:]
     return left, len(changes) - len(left)
+
+
+def _is_back(change: FileChange, run: Run) -> bool:
+    """Whether a file that was deleted is there again: a call that did not fail reads it, or gives it to a program."""
+    if change.how != "deleted" or run.failed:
+        return False
+    programs = (c for c in run.commands if c.words[0] not in _LOOKING | {"git"})
+    uses = [run.target] if run.kind == "read" else [f"{c.text} {c.document}" for c in programs]
+    end = re.escape("/".join(re.split(r"[\\/]", change.path)[-2:]))
+    return any(re.search(rf"(?<![\w.-]){end}(?!\w)", use) for use in uses)
 
 
 def _is_own(change: FileChange) -> bool:

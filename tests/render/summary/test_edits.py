@@ -247,6 +247,23 @@ def test_a_file_that_was_deleted_and_is_written_again_exists() -> None:
     assert change.how == ""
 
 
+@for_each(
+    ("command", "left"),
+    [
+        ("python3 -c \"print(open('/w/data/raw.json').read())\"", 0),
+        ("node stats.mjs data/raw.json", 0),
+        ("git add data/raw.json", 1),
+        ("grep -rn data/raw.json src || rm -f data/raw.json", 1),
+        ("node stats.mjs extra-data/raw.json", 1),
+    ],
+)
+def test_a_file_that_was_deleted_and_is_used_again_exists(command: str, left: int) -> None:
+    state = after(*ran("r", "rm data/raw.json"))
+    assert len(after(*ran("p", command), before=state).changes) == left
+    failed = [call("f", name="bash", command=command), result("f", "no", is_error=True)]
+    assert len(after(*failed, before=state).changes) == 1
+
+
 def test_files_that_were_only_written_share_a_line() -> None:
     state = after(*(b for n in range(2) for b in ran(f"w{n}", f"cat > s{n}.txt <<'E'\nhi\nE")))
     assert "- also: s0.txt [v2], s1.txt [v4]" in text(state)
