@@ -4,7 +4,7 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
 
     report     the agent's last words in a turn that ended: they sum the turn up
     found      what it said on the way, also to other agents: a cause, a result, a decision with its reason
-    agent      the report of a sub-agent
+    agent      the report of a sub-agent, or what a reviewer says
     rule       what the user demanded in a text that is no longer shown whole
 
 A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
@@ -26,6 +26,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
 from operator import attrgetter
@@ -506,11 +507,22 @@ _TEAMMATE: Final = re.compile(
     re.DOTALL,
 )
 """What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
+_COMMENTS: Final = re.compile(
+    r"gh (?:pr view .*--(?:comments|json (?:\w+,)*(?:comments|reviews))"
+    r"|api (?!.* (?:-X|--method|-f|-F|--input) )(?:-\S+ )*\S*/(?:comments|reviews))\b"
+)
+"""Commands that print what others say of a pull request: reviews."""
+_BODY: Final = re.compile(r'"body": ?("(?:[^"\\]|\\.)*+")')
+_AROUND: Final = re.compile(
+    r"<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$",
+    re.DOTALL | re.MULTILINE,
+)
+"""What a comment hides, or does not show at once, its tags, and what GitHub's client prints before and behind it."""
 
 
 def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Finding]:
-    """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
-    read it again."""
+    """The reports of sub-agents and teammates, and reviews. What else was read is told by nobody: the agent says what it found
+    in it, and can read it again."""
     for entry in entries:
         for report, source in _told_by(entry, runs):
             if condensed := _outline(report):
@@ -522,7 +534,11 @@ def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]
     made it or what it is about."""
     if isinstance(entry.block, ToolResult):
         run = runs.get(entry.pair)
-        if run and is_delegated(run.call) and not (run.is_hidden or run.is_error):
+        if not run or run.is_hidden or run.is_error:
+            return
+        if views := [c.text for c in run.commands if _COMMENTS.match(" ".join(c.words))]:
+            yield _comments_in(run.text), views[0]
+        if is_delegated(run.call):
             text, values = without_reminders(run.whole), run.call.input.values()
             start, end = output_of(text)
             tasks = (value for value in values if isinstance(value, str) and " " in value)
@@ -548,6 +564,16 @@ def _texts_in(reply: str) -> str:
     except (msgspec.DecodeError, RecursionError):
         return reply
     return "\n\n".join(text for text in leaves(value).split("\n") if " " in text)
+
+
+def _comments_in(text: str) -> str:
+    """The comments in an output, without what is around them; of JSON only the bodies."""
+    bodies = _BODY.findall(text)
+    texts = [] if bodies or text[:1] in {"{", "["} else [text]
+    for body in bodies:
+        with suppress(msgspec.DecodeError):
+            texts.append(msgspec.json.decode(body.encode(errors="replace"), type=str))
+    return _AROUND.sub("", "\n\n".join(texts))
 
 
 def _outline(text: str) -> str:
