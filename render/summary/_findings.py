@@ -26,7 +26,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate
 from operator import attrgetter
@@ -512,7 +511,7 @@ _COMMENTS: Final = re.compile(
     r"|api (?!.* (?:-X|--method|-f|-F|--input) )(?:-\S+ )*\S*/(?:comments|reviews))\b"
 )
 """Commands that print what others say of a pull request: reviews."""
-_BODY: Final = re.compile(r'"body": ?("(?:[^"\\]|\\.)*+")')
+_BODY: Final = re.compile(r'"body": ?("(?:[^"\\\n]|\\.)*+")')
 _AROUND: Final = re.compile(
     r"<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$",
     re.DOTALL | re.MULTILINE,
@@ -537,7 +536,7 @@ def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]
         if not run or run.is_hidden or run.is_error:
             return
         if views := [c.text for c in run.commands if _COMMENTS.match(" ".join(c.words))]:
-            yield _comments_in(run.text), views[0]
+            yield _AROUND.sub("", _texts_in(run.text)), views[0]
         if is_delegated(run.call):
             text, values = without_reminders(run.whole), run.call.input.values()
             start, end = output_of(text)
@@ -558,22 +557,14 @@ def is_delegated(call: ToolCall) -> bool:
 
 
 def _texts_in(reply: str) -> str:
-    """The texts of a reply in JSON that are sentences; of another reply all of it."""
+    """The texts of a reply in JSON that are sentences, or if it has some, those called `body`; of another reply all of it."""
+    bodies = _BODY.findall(reply) if reply[:1] in {"{", "["} else []
     try:
-        value: object = msgspec.json.decode(reply.encode(errors="replace"))
+        values = (f"[{','.join(bodies)}]" if bodies else reply).encode(errors="replace")
+        lines = leaves(msgspec.json.decode(values)).split("\n")
     except (msgspec.DecodeError, RecursionError):
         return reply
-    return "\n\n".join(text for text in leaves(value).split("\n") if " " in text)
-
-
-def _comments_in(text: str) -> str:
-    """The comments in an output, without what is around them; of JSON only the bodies."""
-    bodies = _BODY.findall(text)
-    texts = [] if bodies or text[:1] in {"{", "["} else [text]
-    for body in bodies:
-        with suppress(msgspec.DecodeError):
-            texts.append(msgspec.json.decode(body.encode(errors="replace"), type=str))
-    return _AROUND.sub("", "\n\n".join(texts))
+    return "\n".join(lines) if bodies else "\n\n".join(text for text in lines if " " in text)
 
 
 def _outline(text: str) -> str:

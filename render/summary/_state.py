@@ -214,8 +214,6 @@ WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
 MOVED: Final = "moved from "
 """How a file came to be that was another before, which follows."""
-ADDED: Final = "added"
-"""What `git add` does to a file, whoever has changed it: a sub-agent, a generator."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
@@ -225,7 +223,7 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
-        if edit.how == ADDED:
+        if edit.how == "added":
             old = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
             line = "" if old.added > old.seen else old.line  # added again, another has changed it
             new = replace(old, line=line, added=run.version, seen=old.seen or run.version)
@@ -247,23 +245,16 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
         if is_work and not is_untold:
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
-    left = sorted(changes.values(), key=_is_own)[-FILES_MAX:]
+    left = sorted(changes.values(), key=lambda each: bool(each.edits or each.how))[-FILES_MAX:]
     return left, len(changes) - len(left)
 
 
 def _is_back(change: FileChange, run: Run) -> bool:
     """Whether a file that was deleted is there again: a call that did not fail reads it, or gives it to a program."""
-    if change.how != "deleted" or run.failed:
-        return False
-    programs = (c for c in run.commands if c.words[0] not in _LOOKING | {"git"})
-    uses = [run.target] if run.kind == "read" else [f"{c.text} {c.document}" for c in programs]
-    end = re.escape("/".join(re.split(r"[\\/]", change.path)[-2:]))
-    return any(re.search(rf"(?<![\w.-]){end}(?!\w)", use) for use in uses)
-
-
-def _is_own(change: FileChange) -> bool:
-    """Whether the agent's calls changed a file, and did not only add it to a commit."""
-    return bool(change.edits or change.how)
+    uses = [c.text for c in run.commands if c.words[0] not in _LOOKING | {"git"}]
+    uses += [run.target] * (run.kind == "read")
+    end = "/".join(change.path.split("/")[-2:])
+    return change.how == "deleted" and not run.failed and any(end in use for use in uses)
 
 
 def _path_among(file: str, paths: Iterable[str]) -> str:
@@ -293,9 +284,10 @@ _NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
 
 
 def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
-    """The changes of a command that moves, deletes, restores, edits or adds to a commit the files that it names."""
-    how, words = command.change, command.words[1:]
-    how = ADDED if command.words[:2] == ("git", "add") else how
+    """The changes of a command that moves, deletes, restores or edits files in place, or adds to a commit what others may have
+    changed: a sub-agent, a generator."""
+    how = "added" if command.words[:2] == ("git", "add") else command.change
+    words = command.words[1:]
     folder = join(folder, *(x.strip("'\"") for o, x in pairwise(command.literal) if o == "-C"))
     plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
     names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
@@ -305,7 +297,7 @@ def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
-    elif how in {"deleted", "restored", "edited", ADDED}:
+    elif how in {"deleted", "restored", "edited", "added"}:
         yield from (FileChange(path=file, how="" if how == "edited" else how) for file in files)
 
 
@@ -358,8 +350,6 @@ OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
-SINCE_MAX: Final = 3
-"""The most files that are named as changed after a check."""
 _CHECK: Final = re.compile(
     r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
     r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
@@ -477,10 +467,8 @@ def _is_again(new: Command, old: Command, result: str) -> bool:
     is_fault = bool(not result.startswith("ok") and _FAULT.search(result))
     suite, before = suite_of(new), suite_of(old)
     if not before:  # if there was no file at its path, another one may have been meant
-        names = [
-            [basename(x) if _NOWHERE.search(result) else x for x in e.words] for e in (new, old)
-        ]
-        return names[0][:2] == names[1][:2]
+        name = basename if _NOWHERE.search(result) else str
+        return [*map(name, new.words[:2])] == [*map(name, old.words[:2])]
     is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
     packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (
@@ -613,8 +601,8 @@ _TRACKED: Final = re.compile(
 _LINK: Final = re.compile(
     r"(?m)(?:^[ \t]*|url\W{1,5})(https?://(?!api\.)[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+)"
 )
-"""What git prints (`git commit`, `status`, `switch`, `push`, `fetch`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea, where a line begins
-with one, or a field `url` has it."""
+"""What git prints (`git commit`, `status`, `switch`, `push`, `fetch`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea,
+where a line begins with one, or a field `url` has it."""
 _PULLED: Final = re.compile(
     r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
     r"|(?i:[\w.-]*create[_-]?(?:pull|merge)[_-]?request)"
@@ -652,8 +640,8 @@ def git_after(old: Repository, run: Run) -> Repository:
     for command in commands if is_good else ():
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    is_rebased = "rebase" in verbs or "Successfully rebased" in text
-    is_rebased |= "pull" in verbs and not options.isdisjoint({"--rebase", "-r"})
+    is_rebased = "Successfully rebased" in text or {"pull", "--rebase"} <= verbs | options
+    is_rebased |= "rebase" in verbs
     if is_good and (is_rebased or (not new and "--amend" in options)):
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
@@ -751,7 +739,8 @@ STORED_CHARACTERS: Final = 2000
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
-    is_shown, changes = progress.fewer < len(_MOST), [*filter(_is_own, progress.changes)]
+    is_shown = progress.fewer < len(_MOST)
+    changes = [each for each in progress.changes if each.edits or each.how]  # by the agent's calls
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
     checks = (
         f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
@@ -779,7 +768,7 @@ def text(progress: Progress) -> str:
 def _since(version: int, changes: Iterable[FileChange]) -> str:
     """Which files were changed after a check."""
     names = [re.split(r"[\\/]", each.path)[-1] for each in changes if each.seen > version]
-    told = f"more than {SINCE_MAX} files" if names[SINCE_MAX:] else ", ".join(names)
+    told = "more than 3 files" if names[3:] else ", ".join(names)
     return f" (changed since: {told})" if names else ""
 
 

@@ -254,7 +254,6 @@ def test_a_file_that_was_deleted_and_is_written_again_exists() -> None:
         ("node stats.mjs data/raw.json", 0),
         ("git add data/raw.json", 1),
         ("grep -rn data/raw.json src || rm -f data/raw.json", 1),
-        ("node stats.mjs extra-data/raw.json", 1),
     ],
 )
 def test_a_file_that_was_deleted_and_is_used_again_exists(command: str, left: int) -> None:
