@@ -147,15 +147,13 @@ OBJECTION_CHARACTERS: Final = 600
 ANSWER_CHARACTERS: Final = 40
 """A longer message makes sense without the question that it answers."""
 _CONCESSION: Final = re.compile(
-    r"\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
-    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
+    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b"
 )
 """The beginning of an English answer that takes back the report before it."""
 _OBJECTION: Final = re.compile(
-    r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
-    r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",
-    re.IGNORECASE,
+    r"(?i)(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
+    r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)"
 )
 """The beginning of a short English message that contradicts the report before it."""
 
@@ -164,8 +162,7 @@ _OBJECTION: Final = re.compile(
 
 
 _DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b"
 )
 """English words in which demands are made."""
 
@@ -303,65 +300,55 @@ NAMES_MAX: Final = 2
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
 _CODED: Final = re.compile(r"`[^`\n]+`")
 _CAUSE: Final = re.compile(
-    r"\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
+    r"(?i)\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
     r"|confirm(?:s|ed)|missing|wrong|incorrect|bug|issue|problem|regression|fix(?:ed)?"
     r"|decided?|decision|instead of|rather than|reject(?:s|ed)?|chose|prefer|better|safer|simpler|should(?:n(?:'|’)t| not)"
-    r"|must|policy|approach|keep|option|so that|not needed|no need)\b",
-    re.IGNORECASE,
+    r"|must|policy|approach|keep|option|so that|not needed|no need)\b"
 )
 """English words for causes and corrections, decisions and their reasons: what a successor needs first."""
 _RESULT: Final = re.compile(
-    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|deleted|renamed|reverted"
-    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|deleted|renamed|reverted"
+    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b"
 )
 """English words for results and limits."""
 _UNSURE: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
-    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
+    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b"
 )
 """English words for what is not known; a question; a condition; the box of a plan's step."""
 _PASSING: Final = re.compile(
-    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b"
 )
 """English words for the state of a moment, which has passed when it is read."""
-_REASON: Final = re.compile(
-    r"\b(?:because|since|instead|rather than|so that|due to)\b", re.IGNORECASE
-)
+_REASON: Final = re.compile(r"(?i)\b(?:because|since|instead|rather than|so that|due to)\b")
 """English words with which an announcement gives its reason, or what is not done."""
 _START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    _START + r"(?:let me|let(?:'|’)?s|let us"
+    r"(?i)" + _START + r"(?:let me|let(?:'|’)?s|let us"
     r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
     r"|(?:now|next),? (?:to|i|we)\b"
     r"|now,? (?!(?:an?|the|that|this|these|those|there|here|it|its|they|you|your|all|any|both|each|every|only|is|are|was|why|how|what"
-    r"|when|where|if|once|after|before|for|with|in|on|at|about|regarding|\w*[^s\W]s|\w+ed)\b)(?-i:[a-z]))",
-    re.IGNORECASE,
+    r"|when|where|if|once|after|before|for|with|in|on|at|about|regarding|\w*[^s\W]s|\w+ed)\b)(?-i:[a-z]))"
 )
 """The beginning of an English sentence that says what the agent is about to do; after "now", a verb in its plain form."""
 _DOING: Final = re.compile(
-    rf"{_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    rf"(?i){_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
     r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
-    r"(?!missing|seeing|getting|hitting)\w+ing\b",
-    re.IGNORECASE,
+    r"(?!missing|seeing|getting|hitting)\w+ing\b"
 )
 """An English sentence that says what the agent is just doing."""
 _OFFER: Final = re.compile(
-    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
-    r"|do you want|want me to|shall i|should i)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
+    r"|do you want|want me to|shall i|should i)"
 )
 """The beginning of an English offer."""
 _COURTESY: Final = re.compile(
-    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:let me know|feel free|happy to|what would you like|(?:is there )?anything else"
-    r"|ready (?:for|when)|you(?:'|’)re welcome)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:let me know|feel free|happy to|what would you like|(?:is there )?anything else"
+    r"|ready (?:for|when)|you(?:'|’)re welcome)"
 )
 """The beginning of one that offers nothing of its own."""
 _EXCLAMATION: Final = re.compile(
-    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)", re.IGNORECASE
+    r"(?i)\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)"
 )
 """A greeting; one or two words that are a sentence; one English word."""
 
@@ -492,18 +479,15 @@ REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most, so that one does not fill a page."""
 _ACKNOWLEDGED: Final = re.compile(
-    r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)"
 )
 """What Claude Code and opencode add to a sub-agent's report, or give while it runs."""
 _NOTIFIED: Final = re.compile(
-    r"\A\s*<task-notification>.*?<summary>(.*?)</summary>.*?(?:<result>(.*?)</result>|\Z)",
-    re.DOTALL,
+    r"(?s)\A\s*<task-notification>.*?<summary>(.*?)</summary>.*?(?:<result>(.*?)</result>|\Z)"
 )
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 _TEAMMATE: Final = re.compile(
-    r'<teammate-message teammate_id="(?P<name>(?!team-lead")[^"\n]*)"[^>\n]*>\s*+(?P<text>(?!\{).*?)</teammate-message>',
-    re.DOTALL,
+    r'(?s)<teammate-message teammate_id="(?P<name>(?!team-lead")[^"\n]*)"[^>\n]*>\s*+(?P<text>(?!\{).*?)</teammate-message>'
 )
 """What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
 _COMMENTS: Final = re.compile(
@@ -513,8 +497,7 @@ _COMMENTS: Final = re.compile(
 """Commands that print what others say of a pull request: reviews."""
 _BODY: Final = re.compile(r'"body": ?("(?:[^"\\\n]|\\.)*+")')
 _AROUND: Final = re.compile(
-    r"<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$",
-    re.DOTALL | re.MULTILINE,
+    r"(?sm)<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$"
 )
 """What a comment hides, or does not show at once, its tags, and what GitHub's client prints before and behind it."""
 

@@ -379,14 +379,14 @@ _OTHERS: Final = table(
 )
 """Programs, tasks and options with which a word like `test` is a name, or files change."""
 _FAULT: Final = re.compile(
-    r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
+    r"(?i)error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:"
 )
 """Names a fault in a line."""
 _ENDED: Final = re.compile(
-    r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]", re.IGNORECASE
+    r"(?i)\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]"
 )
 """A line that only says that the command ended well, or that a package of go has no tests."""
-_NOWHERE: Final = re.compile(r"does not exist|no such file|file not found", re.IGNORECASE)
+_NOWHERE: Final = re.compile(r"(?i)does not exist|no such file|file not found")
 """Says that there is no file at a path."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
@@ -591,9 +591,9 @@ _ON: Final = re.compile(
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$"
 )
 _PUSHED: Final = re.compile(
-    r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)(?: \(forced update\))?$", re.MULTILINE
+    r"(?m)^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)(?: \(forced update\))?$"
 )
-_FETCHED: Final = re.compile(r"^From .*\n(?: .*\n?)*", re.MULTILINE)
+_FETCHED: Final = re.compile(r"(?m)^From .*\n(?: .*\n?)*")
 _TRACKED: Final = re.compile(
     r"(?m)^(?:Your branch is (?:up to date with|ahead of) '|(?:##|📌) \S+?\.\.\.)([^\s']{1,90})'?"
     r"(?:\.?$|(?: by | \[ahead )(\d+))"
@@ -695,7 +695,7 @@ _LOG: Final = re.compile(
 """A `git log` that lists the newest commits without a gap, and that no other command filters."""
 _LISTS: Final = re.compile(r"(?m)^git (?:log|reflog|show|rev-list|blame) ")
 _LOGGED: Final = re.compile(
-    r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
+    r"(?m)^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$"
 )
 """A commit in a log: on one line, or with its author, date and message."""
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
