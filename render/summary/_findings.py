@@ -165,8 +165,6 @@ _DEMANDS: Final = re.compile(
     r"(?i)\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b"
 )
 """English words in which demands are made."""
-
-
 DEMAND_CHARACTERS: Final = 240
 
 

@@ -218,7 +218,10 @@ MOVED: Final = "moved from "
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
-    changes = {change.path: change for change in before if not _is_back(change, run)}
+    uses = [c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"}]
+    uses += [run.target] if run.kind == "read" else []
+    used = "" if run.failed else "\n".join(uses)  # also what was deleted, so it is there again
+    changes = {each.path: each for each in before if each.how != "deleted" or each.path not in used}
     line = run.command or CommandLine("")
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
@@ -247,14 +250,6 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
             changes[new.path] = new
     left = sorted(changes.values(), key=lambda each: bool(each.edits or each.how))[-FILES_MAX:]
     return left, len(changes) - len(left)
-
-
-def _is_back(change: FileChange, run: Run) -> bool:
-    """Whether a file that was deleted is there again: a call that did not fail reads it, or gives it to a program."""
-    uses = [c.text for c in run.commands if c.words[0] not in _LOOKING | {"git"}]
-    uses += [run.target] * (run.kind == "read")
-    end = "/".join(change.path.split("/")[-2:])
-    return change.how == "deleted" and not run.failed and any(end in use for use in uses)
 
 
 def _path_among(file: str, paths: Iterable[str]) -> str:
@@ -350,6 +345,9 @@ OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
+COMMAND_CHARACTERS: Final = 160
+STORED_CHARACTERS: Final = 2000
+"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
 _CHECK: Final = re.compile(
     r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
     r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
@@ -408,7 +406,8 @@ _FAILED: Final = tuple(
 
 
 def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
-    """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
+    """The checks and open errors after one more call: without those that it replaces or closes, and with its own. One goes when
+    all that it tells of ran again, at once or one by one."""
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
     texts = dict.fromkeys(c.text for c in checking or telling)
@@ -416,9 +415,11 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     left, newer = list[CheckRecord](), list(commands_in(command))
     for old in reversed(before):
         age_max = CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS
-        if run.version - old.seen <= age_max and not _covers(newer, old):
+        parts = commands_in(old.command)
+        is_again = all(any(_is_again(c, part, old.result) for c in newer) for part in parts)
+        if run.version - old.seen <= age_max and not is_again:
             left.insert(0, old)
-        newer += commands_in(old.command)
+        newer += parts
     if checking and checking[-1].end != "&":
         result = _result(run, tests, checking[-1])
         left.append(CheckRecord(command=command, result=result, seen=run.version))
@@ -453,12 +454,6 @@ def suite_of(command: Command) -> str:
     names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
     tasks = plain if program == "make" else [*filter(_CHECK.fullmatch, names)]
     return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
-
-
-def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
-    """Whether all that an older record tells of ran again, at once or one by one."""
-    parts = commands_in(old.command)
-    return all(any(_is_again(c, part, old.result) for c in newer) for part in parts)
 
 
 def _is_again(new: Command, old: Command, result: str) -> bool:
@@ -727,11 +722,6 @@ def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> lis
     branch = commits[first].branch and branch
     newer = ((before.get(c.subject, c), c.hash) for c in logged[:last][::-1])
     return [*older, *(replace(c, hash=number, branch=branch) for c, number in newer)]
-
-
-COMMAND_CHARACTERS: Final = 160
-STORED_CHARACTERS: Final = 2000
-"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
 
 
 # The text.
