@@ -493,7 +493,7 @@ _COMMENTS: Final = re.compile(
     r"|api (?!.* (?:-X|--method|-f|-F|--input) )(?:-\S+ )*\S*/(?:comments|reviews))\b"
 )
 """Commands that print what others say of a pull request: reviews."""
-_BODY: Final = re.compile(r'"body": ?("(?:[^"\\\n]|\\.)*+")')
+_BODY: Final = re.compile(r'"body": ?("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*+")')
 _AROUND: Final = re.compile(
     r"(?sm)<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$"
 )

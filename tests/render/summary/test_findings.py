@@ -529,7 +529,7 @@ def test_what_was_read_is_told_by_what_the_agent_says_of_it(
 @for_each(
     ("command", "answer"),
     [
-        ("gh api repos/o/r/pulls/7/comments --jq .[]", '{"id":7,"body":"<!-- 5 -->The sign is <b>lost</b>.\\n\\n<details>\\nAll of it.</details>"}\n{"body":"cut off here\n'),
+        ("gh api repos/o/r/pulls/7/comments --jq .[]", '{"id":7,"body":"<!-- 5 -->The sign is <b>lost</b>.\\n\\n<details>\\nAll of it.</details>"}\n{"body":"It is \\x cut off."}\n{"body":"It is cut off.\n'),
         ("gh pr view 7 --json title,comments,url", '{"title":"Keep the sign","comments":[{"author":"Ann B","body":"The sign is lost."}]}'),
         ("gh pr view 7 --comments", "author:\tann\n--\nThe sign is lost.\n--"),
     ],
