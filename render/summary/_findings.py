@@ -495,7 +495,8 @@ _COMMENTS: Final = re.compile(
 """Commands that print what others say of a pull request: reviews."""
 _BODY: Final = re.compile(r'"body": ?("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*+")')
 _AROUND: Final = re.compile(
-    r"(?sm)<!--.*?-->|<details>.*?</details>|</?[a-zA-Z][^<>]*>|^(?:\w+:\t[^\n]*|--)$"
+    r"(?sm)<!--.*?-->|<details>.*?</details>|^(?:\w+:\t[^\n]*|--)$|</?(?:a|b|br|code|details|div|em|h\d|hr|i|img|kbd|li|ol"
+    r"|p|picture|pre|source|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|ul)\b[^<>]*>"
 )
 """What a comment hides, or does not show at once, its tags, and what GitHub's client prints before and behind it."""
 
@@ -539,9 +540,9 @@ def is_delegated(call: ToolCall) -> bool:
 
 def _texts_in(reply: str) -> str:
     """The texts of a reply in JSON that are sentences, or if it has some, those called `body`; of another reply all of it."""
-    bodies = _BODY.findall(reply) if reply[:1] in {"{", "["} else []
+    bodies = ',"",'.join(_BODY.findall(reply)) if reply[:1] in {"{", "["} else ""
     try:
-        values = (f"[{','.join(bodies)}]" if bodies else reply).encode(errors="replace")
+        values = (f"[{bodies}]" if bodies else reply).encode(errors="replace")
         lines = leaves(msgspec.json.decode(values)).split("\n")
     except (msgspec.DecodeError, RecursionError):
         return reply

@@ -227,10 +227,10 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
         if edit.how == "added":
-            old = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
-            line = "" if old.added > old.seen else old.line  # added again, another has changed it
-            new = replace(old, line=line, added=run.version, seen=old.seen or run.version)
-            changes[new.path] = new
+            new = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
+            if new.added > new.seen:  # it is added again, so another has changed it
+                new = replace(new, line="")
+            changes[new.path] = replace(new, added=run.version, seen=new.seen or run.version)
             continue
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
@@ -459,11 +459,11 @@ def suite_of(command: Command) -> str:
 def _is_again(new: Command, old: Command, result: str) -> bool:
     """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
     had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
-    is_fault = bool(not result.startswith("ok") and _FAULT.search(result))
     suite, before = suite_of(new), suite_of(old)
     if not before:  # if there was no file at its path, another one may have been meant
         name = basename if _NOWHERE.search(result) else str
         return [*map(name, new.words[:2])] == [*map(name, old.words[:2])]
+    is_fault = bool(not result.startswith("ok") and _FAULT.search(result))
     is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
     packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (
@@ -758,8 +758,8 @@ def text(progress: Progress) -> str:
 def _since(version: int, changes: Iterable[FileChange]) -> str:
     """Which files were changed after a check."""
     names = [re.split(r"[\\/]", each.path)[-1] for each in changes if each.seen > version]
-    told = "more than 3 files" if names[3:] else ", ".join(names)
-    return f" (changed since: {told})" if names else ""
+    files = "more than 3 files" if names[3:] else ", ".join(names)
+    return f" (changed since: {files})" if names else ""
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
