@@ -15,7 +15,7 @@ it says what happened, whatever the agent said about it. Lines of which nothing 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from posixpath import basename, join, normpath, splitext
 from typing import Any, Final
 
@@ -825,7 +825,8 @@ def _git(repository: Repository) -> Iterator[str]:
     if commits:
         yield f"newest commits: {'; '.join(commits)}"
     if repository.pushed_at:
-        newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
+        versions = [commit.seen for commit in repository.commits]  # those before one are in it
+        newer = sum(1 for _ in takewhile(repository.pushed_at.__lt__, reversed(versions)))
         later = f", before {newer} of these commits" if newer else ""
         yield f"{repository.pushed} {_at(repository.pushed_at)}{later}"
     elif any(commit.branch for commit in repository.commits):

@@ -303,6 +303,9 @@ def test_a_commit_that_a_log_lists_after_a_push_is_not_newer_than_the_push() -> 
     ]
     listed = ran("c", "git log --oneline -2", "1a2b3c4 Add cart\n0a2b3c4 Begin")
     assert text(after(*pushed, *listed)) == text(after(*pushed))
+    first = ran("d", "git commit -m Begin", "[cart 0a2b3c4] Begin")
+    merged = ran("c", "git log --oneline -3", "1a2b3c4 Add cart\n3a2b3c4 Of others\n0a2b3c4 Begin")
+    assert "- pushed cart -> cart [v6]\n" in text(after(*first, *pushed, *merged)) + "\n"
 
 
 def test_a_commit_that_is_amended_or_made_again_is_told_once() -> None:
