@@ -177,6 +177,8 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`created`, `written` (the whole text), `deleted`, `moved from` another path; empty: edited."""
     line: str = ""
     """The most telling line of the newest edit."""
+    added: int = 0
+    """Version of the newest `git add` of it."""
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -219,8 +221,9 @@ class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the branch is, if git was told to work in another folder than the call's (`git -C`)."""
     commits: tuple[Commit, ...] = ()
     pushed: str = ""
+    """What was pushed last, or how many commits the remote branch had not."""
     pushed_at: int = 0
-    """Version of the newest push."""
+    """Version of the result that told it."""
     links: tuple[str, ...] = ()
     """Pull requests."""
 

@@ -4,7 +4,7 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
 
     report     the agent's last words in a turn that ended: they sum the turn up
     found      what it said on the way, also to other agents: a cause, a result, a decision with its reason
-    agent      the report of a sub-agent
+    agent      the report of a sub-agent, or what a reviewer says
     rule       what the user demanded in a text that is no longer shown whole
 
 A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
@@ -147,15 +147,13 @@ OBJECTION_CHARACTERS: Final = 600
 ANSWER_CHARACTERS: Final = 40
 """A longer message makes sense without the question that it answers."""
 _CONCESSION: Final = re.compile(
-    r"\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
-    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
+    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b"
 )
 """The beginning of an English answer that takes back the report before it."""
 _OBJECTION: Final = re.compile(
-    r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
-    r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",
-    re.IGNORECASE,
+    r"(?i)(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
+    r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)"
 )
 """The beginning of a short English message that contradicts the report before it."""
 
@@ -164,12 +162,9 @@ _OBJECTION: Final = re.compile(
 
 
 _DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b"
 )
 """English words in which demands are made."""
-
-
 DEMAND_CHARACTERS: Final = 240
 
 
@@ -303,65 +298,55 @@ NAMES_MAX: Final = 2
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
 _CODED: Final = re.compile(r"`[^`\n]+`")
 _CAUSE: Final = re.compile(
-    r"\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
+    r"(?i)\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
     r"|confirm(?:s|ed)|missing|wrong|incorrect|bug|issue|problem|regression|fix(?:ed)?"
     r"|decided?|decision|instead of|rather than|reject(?:s|ed)?|chose|prefer|better|safer|simpler|should(?:n(?:'|’)t| not)"
-    r"|must|policy|approach|keep|option|so that|not needed|no need)\b",
-    re.IGNORECASE,
+    r"|must|policy|approach|keep|option|so that|not needed|no need)\b"
 )
 """English words for causes and corrections, decisions and their reasons: what a successor needs first."""
 _RESULT: Final = re.compile(
-    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|deleted|renamed|reverted"
-    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|deleted|renamed|reverted"
+    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b"
 )
 """English words for results and limits."""
 _UNSURE: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
-    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
+    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b"
 )
 """English words for what is not known; a question; a condition; the box of a plan's step."""
 _PASSING: Final = re.compile(
-    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|waiting|watching|standing by|queued)\b"
 )
 """English words for the state of a moment, which has passed when it is read."""
-_REASON: Final = re.compile(
-    r"\b(?:because|since|instead|rather than|so that|due to)\b", re.IGNORECASE
-)
+_REASON: Final = re.compile(r"(?i)\b(?:because|since|instead|rather than|so that|due to)\b")
 """English words with which an announcement gives its reason, or what is not done."""
 _START: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    _START + r"(?:let me|let(?:'|’)?s|let us"
+    r"(?i)" + _START + r"(?:let me|let(?:'|’)?s|let us"
     r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
     r"|(?:now|next),? (?:to|i|we)\b"
     r"|now,? (?!(?:an?|the|that|this|these|those|there|here|it|its|they|you|your|all|any|both|each|every|only|is|are|was|why|how|what"
-    r"|when|where|if|once|after|before|for|with|in|on|at|about|regarding|\w*[^s\W]s|\w+ed)\b)(?-i:[a-z]))",
-    re.IGNORECASE,
+    r"|when|where|if|once|after|before|for|with|in|on|at|about|regarding|\w*[^s\W]s|\w+ed)\b)(?-i:[a-z]))"
 )
 """The beginning of an English sentence that says what the agent is about to do; after "now", a verb in its plain form."""
 _DOING: Final = re.compile(
-    rf"{_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    rf"(?i){_START}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
     r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
-    r"(?!missing|seeing|getting|hitting)\w+ing\b",
-    re.IGNORECASE,
+    r"(?!missing|seeing|getting|hitting)\w+ing\b"
 )
 """An English sentence that says what the agent is just doing."""
 _OFFER: Final = re.compile(
-    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
-    r"|do you want|want me to|shall i|should i)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
+    r"|do you want|want me to|shall i|should i)"
 )
 """The beginning of an English offer."""
 _COURTESY: Final = re.compile(
-    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:let me know|feel free|happy to|what would you like|(?:is there )?anything else"
-    r"|ready (?:for|when)|you(?:'|’)re welcome)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:let me know|feel free|happy to|what would you like|(?:is there )?anything else"
+    r"|ready (?:for|when)|you(?:'|’)re welcome)"
 )
 """The beginning of one that offers nothing of its own."""
 _EXCLAMATION: Final = re.compile(
-    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)", re.IGNORECASE
+    r"(?i)\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)"
 )
 """A greeting; one or two words that are a sentence; one English word."""
 
@@ -492,25 +477,33 @@ REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 GIVEN_CHARACTERS: Final = 10_000
 """Characters of a report that are kept at most, so that one does not fill a page."""
 _ACKNOWLEDGED: Final = re.compile(
-    r"\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
-    re.IGNORECASE | re.MULTILINE,
+    r"(?im)\A\W*(?:async agent launched|spawned successfully)[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)"
 )
 """What Claude Code and opencode add to a sub-agent's report, or give while it runs."""
 _NOTIFIED: Final = re.compile(
-    r"\A\s*<task-notification>.*?<summary>(.*?)</summary>.*?(?:<result>(.*?)</result>|\Z)",
-    re.DOTALL,
+    r"(?s)\A\s*<task-notification>.*?<summary>(.*?)</summary>.*?(?:<result>(.*?)</result>|\Z)"
 )
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 _TEAMMATE: Final = re.compile(
-    r'<teammate-message teammate_id="(?P<name>(?!team-lead")[^"\n]*)"[^>\n]*>\s*+(?P<text>(?!\{).*?)</teammate-message>',
-    re.DOTALL,
+    r'(?s)<teammate-message teammate_id="(?P<name>(?!team-lead")[^"\n]*)"[^>\n]*>\s*+(?P<text>(?!\{).*?)</teammate-message>'
 )
 """What another agent of a team says (Claude Code), in the same place; its notices, that it waits for instance, are JSON."""
+_COMMENTS: Final = re.compile(
+    r"gh (?:pr view .*--(?:comments|json (?:\w+,)*(?:comments|reviews))"
+    r"|api (?!.* (?:-X|--method|-f|-F|--input) )(?:-\S+ )*\S*/(?:comments|reviews))\b"
+)
+"""Commands that print what others say of a pull request: reviews."""
+_BODY: Final = re.compile(r'"body": ?("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*+")')
+_AROUND: Final = re.compile(
+    r"(?sm)<!--.*?-->|<details>.*?</details>|^(?:\w+:\t[^\n]*|--)$|</?(?:a|b|br|code|details|div|em|h\d|hr|i|img|kbd|li|ol"
+    r"|p|picture|pre|source|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|ul)\b[^<>]*>"
+)
+"""What a comment hides, or does not show at once, its tags, and what GitHub's client prints before and behind it."""
 
 
 def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Finding]:
-    """The reports of sub-agents and teammates. What was read is told by nobody: the agent says what it found in it, and can
-    read it again."""
+    """The reports of sub-agents and teammates, and reviews. What else was read is told by nobody: the agent says what it found
+    in it, and can read it again."""
     for entry in entries:
         for report, source in _told_by(entry, runs):
             if condensed := _outline(report):
@@ -522,7 +515,11 @@ def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]
     made it or what it is about."""
     if isinstance(entry.block, ToolResult):
         run = runs.get(entry.pair)
-        if run and is_delegated(run.call) and not (run.is_hidden or run.is_error):
+        if not run or run.is_hidden or run.is_error:
+            return
+        if views := [c.text for c in run.commands if _COMMENTS.match(" ".join(c.words))]:
+            yield _AROUND.sub("", _texts_in(run.text)), views[0]
+        if is_delegated(run.call):
             text, values = without_reminders(run.whole), run.call.input.values()
             start, end = output_of(text)
             tasks = (value for value in values if isinstance(value, str) and " " in value)
@@ -542,12 +539,14 @@ def is_delegated(call: ToolCall) -> bool:
 
 
 def _texts_in(reply: str) -> str:
-    """The texts of a reply in JSON that are sentences; of another reply all of it."""
+    """The texts of a reply in JSON that are sentences, or if it has some, those called `body`; of another reply all of it."""
+    bodies = ',"",'.join(_BODY.findall(reply)) if reply[:1] in {"{", "["} else ""
     try:
-        value: object = msgspec.json.decode(reply.encode(errors="replace"))
+        values = (f"[{bodies}]" if bodies else reply).encode(errors="replace")
+        lines = leaves(msgspec.json.decode(values)).split("\n")
     except (msgspec.DecodeError, RecursionError):
         return reply
-    return "\n\n".join(text for text in leaves(value).split("\n") if " " in text)
+    return "\n".join(lines) if bodies else "\n\n".join(text for text in lines if " " in text)
 
 
 def _outline(text: str) -> str:

@@ -131,11 +131,11 @@ _TOKEN: Final = re.compile(
     r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<&?(?![<(]))"
     r"|(?P<end>&&|\|\||\|&?|[;\n&])"
     rf"|(?P<word>(?:{_HERE_STRING}|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\."
-    r"|(?<=\S)&(?=[\w.-]+=)|[^\s'\"\\;&|<>()])+)[ \t]*+"
+    r"|(?<=\S)&(?=[\w.-]+=)|(?<=[/:=])<[\w-]+>|[^\s'\"\\;&|<>()])+)[ \t]*+"
     r"|(?P<other>.)",
     re.DOTALL,
 )
-"""The `&` of an address is a part of a word."""
+"""The `&` of an address is a part of a word, and so is a `<name>` within one."""
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
 _EXPANDED: Final = re.compile(r"^~(?=/)|\$\w+|\$[{(].*?[})]|`.*?`")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")

@@ -7,7 +7,7 @@
     Changes by file (in /home/ann/app/), the newest last:
     - src/color/gradient.go (4 edits, [v145]): added autoShade; changed Blend
     Tests, builds, open errors:
-    - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (before the last edits)
+    - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (changed since: gradient.go)
 
 It is a state, not a history: what a later call replaces, closes or ends is gone. It is computed from calls and results, so
 it says what happened, whatever the agent said about it. Lines of which nothing is known are not written.
@@ -15,7 +15,7 @@ it says what happened, whatever the agent said about it. Lines of which nothing 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from posixpath import basename, join, normpath, splitext
 from typing import Any, Final
 
@@ -218,11 +218,20 @@ MOVED: Final = "moved from "
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
-    changes = {change.path: change for change in before}
+    uses = [c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"}]
+    uses += [run.target] if run.kind == "read" else []
+    used = "" if run.failed else "\n".join(uses)  # also what was deleted, so it is there again
+    changes = {each.path: each for each in before if each.how != "deleted" or each.path not in used}
     line = run.command or CommandLine("")
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
     edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
     for edit in () if run.failed else edits:
+        if edit.how == "added":
+            new = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
+            if new.added > new.seen:  # it is added again, so another has changed it
+                new = replace(new, line="")
+            changes[new.path] = replace(new, added=run.version, seen=new.seen or run.version)
+            continue
         old = changes.pop(_path_among(edit.path, changes), None) or FileChange(path=edit.path)
         if edit.how.startswith(MOVED):
             source = changes.pop(_path_among(edit.how.removeprefix(MOVED), changes), None)
@@ -239,7 +248,7 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
         if is_work and not is_untold:
             new = _change_with(old, edit, run.version)
             changes[new.path] = new
-    left = list(changes.values())[-FILES_MAX:]
+    left = sorted(changes.values(), key=lambda each: bool(each.edits or each.how))[-FILES_MAX:]
     return left, len(changes) - len(left)
 
 
@@ -270,8 +279,10 @@ _NAME: Final = re.compile(r"(?!-|s/.*/)[\w./@+-]+")
 
 
 def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
-    """The changes of a command that moves, deletes, restores or edits files in place."""
-    how, words = command.change, command.words[1:]
+    """The changes of a command that moves, deletes, restores or edits files in place, or adds to a commit what others may have
+    changed: a sub-agent, a generator."""
+    how = "added" if command.words[:2] == ("git", "add") else command.change
+    words = command.words[1:]
     folder = join(folder, *(x.strip("'\"") for o, x in pairwise(command.literal) if o == "-C"))
     plain = words if how == "deleted" else command.literal[-1:] if how == "edited" else ()
     names = [x for x in words if _FILE.fullmatch(x) or (x in plain and _NAME.fullmatch(x))]
@@ -281,7 +292,7 @@ def _by_command(command: Command, folder: str) -> Iterator[FileChange]:
         for file in files if files[-1] != target else files[:-1]:
             new = target if files[-1] == target else normpath(join(target, basename(file)))
             yield FileChange(path=new, how=f"{MOVED}{file}")
-    elif how in {"deleted", "restored", "edited"}:
+    elif how in {"deleted", "restored", "edited", "added"}:
         yield from (FileChange(path=file, how="" if how == "edited" else how) for file in files)
 
 
@@ -334,6 +345,9 @@ OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
+COMMAND_CHARACTERS: Final = 160
+STORED_CHARACTERS: Final = 2000
+"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
 _CHECK: Final = re.compile(
     r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
     r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
@@ -363,11 +377,15 @@ _OTHERS: Final = table(
 )
 """Programs, tasks and options with which a word like `test` is a name, or files change."""
 _FAULT: Final = re.compile(
-    r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
+    r"(?i)error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:"
 )
 """Names a fault in a line."""
-_ENDED: Final = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b", re.IGNORECASE)
-"""A line that only says that the command ended well."""
+_ENDED: Final = re.compile(
+    r"(?i)\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]"
+)
+"""A line that only says that the command ended well, or that a package of go has no tests."""
+_NOWHERE: Final = re.compile(r"(?i)does not exist|no such file|file not found")
+"""Says that there is no file at a path."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -388,7 +406,8 @@ _FAILED: Final = tuple(
 
 
 def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
-    """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
+    """The checks and open errors after one more call: without those that it replaces or closes, and with its own. One goes when
+    all that it tells of ran again, at once or one by one."""
     telling, tests = _telling_commands(run), outcome(run.text)
     checking = [c for c in telling if suite_of(c)] or (telling[-1:] if tests or run.failed else [])
     texts = dict.fromkeys(c.text for c in checking or telling)
@@ -396,9 +415,11 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
     left, newer = list[CheckRecord](), list(commands_in(command))
     for old in reversed(before):
         age_max = CHECK_VERSIONS if _suites(old.command) else OPEN_VERSIONS
-        if run.version - old.seen <= age_max and not _covers(newer, old):
+        parts = commands_in(old.command)
+        is_again = all(any(_is_again(c, part, old.result) for c in newer) for part in parts)
+        if run.version - old.seen <= age_max and not is_again:
             left.insert(0, old)
-        newer += commands_in(old.command)
+        newer += parts
     if checking and checking[-1].end != "&":
         result = _result(run, tests, checking[-1])
         left.append(CheckRecord(command=command, result=result, seen=run.version))
@@ -435,19 +456,14 @@ def suite_of(command: Command) -> str:
     return " ".join(dict.fromkeys([program, *tasks[:1]])) if tasks or program == "make" else ""
 
 
-def _covers(newer: Iterable[Command], old: CheckRecord) -> bool:
-    """Whether all that an older record tells of ran again, at once or one by one."""
-    is_fault = bool(not old.result.startswith("ok") and _FAULT.search(old.result))
-    parts = commands_in(old.command)
-    return all(any(_is_again(c, part, is_fault=is_fault) for c in newer) for part in parts)
-
-
-def _is_again(new: Command, old: Command, *, is_fault: bool) -> bool:
+def _is_again(new: Command, old: Command, result: str) -> bool:
     """Whether a command checks what an older one did, of the same packages: with no more arguments than then, or if something
     had failed, with none that is new. How it is run, and what of it is shown, makes no difference."""
     suite, before = suite_of(new), suite_of(old)
-    if not before:
-        return new.words[:2] == old.words[:2]
+    if not before:  # if there was no file at its path, another one may have been meant
+        name = basename if _NOWHERE.search(result) else str
+        return [*map(name, new.words[:2])] == [*map(name, old.words[:2])]
+    is_fault = bool(not result.startswith("ok") and _FAULT.search(result))
     is_same = suite == before or (is_fault and suite == _COMPILES.sub(r"\1 test", before))
     packages, packages_before = (_PACKAGE.findall(" ".join(each.words)) for each in (new, old))
     words, words_before = (
@@ -569,12 +585,19 @@ _ON: Final = re.compile(
     r"(?m)^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$"
 )
-_PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
+_PUSHED: Final = re.compile(
+    r"(?m)^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)(?: \(forced update\))?$"
+)
+_FETCHED: Final = re.compile(r"(?m)^From .*\n(?: .*\n?)*")
+_TRACKED: Final = re.compile(
+    r"(?m)^(?:Your branch is (?:up to date with|ahead of) '|(?:##|📌) \S+?\.\.\.)([^\s']{1,90})'?"
+    r"(?:\.?$|(?: by | \[ahead )(\d+))"
+)
 _LINK: Final = re.compile(
     r"(?m)(?:^[ \t]*|url\W{1,5})(https?://(?!api\.)[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+)"
 )
-"""What git prints (`git commit`, `status`, `switch`, `push`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea, where a line begins
-with one, or a field `url` has it."""
+"""What git prints (`git commit`, `status`, `switch`, `push`, `fetch`; 📌: rtk), and the addresses of GitHub, GitLab, Gitea,
+where a line begins with one, or a field `url` has it."""
 _PULLED: Final = re.compile(
     r"(?:gh|glab) (?:-\S+ \S+ )*(?:pr|mr) (?:create|edit|merge|view(?!.* (?:#?\d+|\$\S*|https?:\S+)(?: |$)))\b"
     r"|(?i:[\w.-]*create[_-]?(?:pull|merge)[_-]?request)"
@@ -612,9 +635,12 @@ def git_after(old: Repository, run: Run) -> Repository:
     for command in commands if is_good else ():
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    if is_good and not new and ("rebase" in verbs or "--amend" in options):
+    is_rebased = "Successfully rebased" in text or {"pull", "--rebase"} <= verbs | options
+    is_rebased |= "rebase" in verbs
+    if is_good and (is_rebased or (not new and "--amend" in options)):
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
+        new = [replace(each, hash="") if "commit" in verbs else each for each in new]
     for commit in new:
         earlier = commits[: -1 if "--amend" in options else None]
         commits = [*(each for each in earlier if each.subject != commit.subject), commit]
@@ -624,9 +650,20 @@ def git_after(old: Repository, run: Run) -> Repository:
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
     folder = folder if name or new else old.folder
     old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
-    if is_good and "push" in verbs and (pushed := _PUSHED.findall(text)):
-        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
+    is_own = "push" in verbs or (not new and branch in {commit.branch for commit in commits})
+    if is_good and is_own and (pushed := _pushed(text, is_push="push" in verbs)):
+        old = replace(old, pushed=pushed, pushed_at=run.version)
     return old
+
+
+def _pushed(text: str, *, is_push: bool) -> str:
+    """What git tells of the remote branch: what was pushed, how many commits it has not; empty if nothing."""
+    if is_push and (refs := _PUSHED.findall(_FETCHED.sub("", text))):
+        return one_line(f"pushed {', '.join(refs[:2])}", 90)
+    if track := _TRACKED.search(text):
+        where, number = track.groups()
+        return f"commits not in {where}: {number}" if number else f"all commits are in {where}"
+    return "git push ran" if is_push else ""
 
 
 def _new_commits(run: Run, branch: str) -> list[Commit]:
@@ -653,7 +690,7 @@ _LOG: Final = re.compile(
 """A `git log` that lists the newest commits without a gap, and that no other command filters."""
 _LISTS: Final = re.compile(r"(?m)^git (?:log|reflog|show|rev-list|blame) ")
 _LOGGED: Final = re.compile(
-    r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$", re.MULTILINE
+    r"(?m)^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: |\n(?:\w+: .*\n)+\n {4})(.+)$"
 )
 """A commit in a log: on one line, or with its author, date and message."""
 _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
@@ -687,22 +724,17 @@ def _in_log(commits: list[Commit], logged: Sequence[Commit], branch: str) -> lis
     return [*older, *(replace(c, hash=number, branch=branch) for c, number in newer)]
 
 
-COMMAND_CHARACTERS: Final = 160
-STORED_CHARACTERS: Final = 2000
-"""Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
-
-
 # The text.
 
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
     is_shown = progress.fewer < len(_MOST)
+    changes = [each for each in progress.changes if each.edits or each.how]  # by the agent's calls
     progress = _smaller(progress, _MOST[progress.fewer]) if is_shown else Progress()
-    edited = max((change.seen for change in progress.changes), default=0)
     checks = (
         f"{_at(each.seen)} {one_line(each.command, COMMAND_CHARACTERS)} -> {each.result}"
-        + (" (before the last edits)" if each.seen < edited else "")
+        + _since(each.seen, changes)
         for each in progress.checks
     )
     processes = (
@@ -721,6 +753,13 @@ def text(progress: Progress) -> str:
         _section("Branch and commits:", _git(progress.repository)),
     ]
     return "\n".join(filter(None, parts))
+
+
+def _since(version: int, changes: Iterable[FileChange]) -> str:
+    """Which files were changed after a check."""
+    names = [re.split(r"[\\/]", each.path)[-1] for each in changes if each.seen > version]
+    files = "more than 3 files" if names[3:] else ", ".join(names)
+    return f" (changed since: {files})" if names else ""
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
@@ -748,7 +787,7 @@ def _changes(progress: Progress) -> str:
     plain = [change for change in changes if is_plain(change)]
     more = ", ".join(f"{each.path} {_at(each.seen)}" for each in plain)
     lines = [
-        f"(changed earlier and not listed: {progress.others})" * (progress.others > 0),
+        f"(changed and not listed: {progress.others})" * (progress.others > 0),
         f"also: {more}" if plain else "",
         *(_change(change) for change in changes if change not in plain),
     ]
@@ -786,9 +825,12 @@ def _git(repository: Repository) -> Iterator[str]:
     if commits:
         yield f"newest commits: {'; '.join(commits)}"
     if repository.pushed_at:
-        newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
+        versions = [commit.seen for commit in repository.commits]  # those before one are in it
+        newer = sum(1 for _ in takewhile(repository.pushed_at.__lt__, reversed(versions)))
         later = f", before {newer} of these commits" if newer else ""
-        yield f"pushed {repository.pushed} {_at(repository.pushed_at)}{later}"
+        yield f"{repository.pushed} {_at(repository.pushed_at)}{later}"
+    elif any(commit.branch for commit in repository.commits):
+        yield "no push seen"
     if repository.links:
         yield f"pull requests: {', '.join(repository.links)}"
 

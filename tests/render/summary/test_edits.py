@@ -137,6 +137,27 @@ def test_a_command_names_files_of_the_folder_that_it_runs_in(command: str, told:
     assert text(after(*ran("c", command))).partition("- ")[2] == told
 
 
+def test_what_the_agent_adds_to_a_commit_was_changed_also_by_others() -> None:
+    """By a sub-agent, a generator, a script."""
+    state = after(*ran("g", "git add go.mod src/api.go docs *.py && git commit -qm One"))
+    assert "- also: go.mod [v2], src/api.go [v2]" in text(state)
+    own = after(*edit("a", "x", "y", path="src/api.go"), *edit("b", "x", "y"), before=state)
+    assert [(c.path, c.edits) for c in own.changes] == [
+        ("go.mod", 0),
+        ("src/api.go", 1),
+        ("a.py", 1),
+    ]
+    many = (b for n in range(FILES_MAX) for b in ran(f"g{n}", f"git add {n}.json"))
+    assert [c.path for c in after(*many, before=own).changes][-2:] == ["src/api.go", "a.py"]
+
+
+def test_a_line_that_another_has_changed_since_is_not_told() -> None:
+    added = [*edit("a", "x", "y"), *ran("g", "git add a.py")]
+    assert change_of(*added).line == "x → y"
+    assert change_of(*added, *edit("b", "v", "w"), *ran("h", "git add a.py")).line == "v → w"
+    assert change_of(*added, *ran("h", "git commit -qm One; make api; git add a.py")).line == ""
+
+
 def test_what_is_in_a_folder_that_is_removed_is_gone() -> None:
     made = edit("a", "x", "y", path="/w/lib/a.py"), edit("b", "x", "y", path="/w/Makefile")
     state = after(*made[0], *made[1], *ran("r", "cd /w && rm -r lib Makefile"))
@@ -170,7 +191,7 @@ def test_what_git_puts_back_is_gone(command: str) -> None:
 def test_many_files_are_bounded_and_counted() -> None:
     state = after(*(b for n in range(FILES_MAX + 3) for b in edit(f"e{n}", "x", "y", path=f"{n}.py")))  # fmt: skip
     assert (len(state.changes), state.others) == (FILES_MAX, 3)
-    assert "(changed earlier and not listed: 3)" in text(state)
+    assert "(changed and not listed: 3)" in text(state)
 
 
 def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() -> None:
@@ -182,7 +203,7 @@ def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() ->
         )
     )
     told = text(fitted(state, 9999, len))
-    assert "(changed earlier and not listed: 4)" in told
+    assert "(changed and not listed: 4)" in told
     assert f"s{FILES_MAX // 3 + 3}.txt" in told
     assert "s3.txt" not in told
 
@@ -224,6 +245,22 @@ def test_a_file_that_replaces_another_one_is_the_only_one_of_its_name() -> None:
 def test_a_file_that_was_deleted_and_is_written_again_exists() -> None:
     change = change_of(*edit("a", "x", "y"), *ran("r", "rm a.py"), *edit("b", "x", "z"))
     assert change.how == ""
+
+
+@for_each(
+    ("command", "left"),
+    [
+        ("python3 -c \"print(open('/w/data/raw.json').read())\"", 0),
+        ("node stats.mjs data/raw.json", 0),
+        ("git add data/raw.json", 1),
+        ("grep -rn data/raw.json src || rm -f data/raw.json", 1),
+    ],
+)
+def test_a_file_that_was_deleted_and_is_used_again_exists(command: str, left: int) -> None:
+    state = after(*ran("r", "rm data/raw.json"))
+    assert len(after(*ran("p", command), before=state).changes) == left
+    failed = [call("f", name="bash", command=command), result("f", "no", is_error=True)]
+    assert len(after(*failed, before=state).changes) == 1
 
 
 def test_files_that_were_only_written_share_a_line() -> None:

@@ -517,12 +517,26 @@ def test_of_a_sub_agents_report_each_paragraph_has_its_first_sentence() -> None:
         ("Read", {"file_path": "docs/design.md"}),
         ("WebFetch", {"url": "https://x.example"}),
         ("Bash", {"command": "cat notes.md"}),
+        ("Bash", {"command": "gh api -X POST repos/o/r/pulls/7/comments -f body=x"}),
     ],
 )
 def test_what_was_read_is_told_by_what_the_agent_says_of_it(
     name: str, fields: dict[str, str]
 ) -> None:
     assert found(prompt("go"), *worked(name, REPORT, **fields), NEXT) == []
+
+
+@for_each(
+    ("command", "answer"),
+    [
+        ("gh api repos/o/r/pulls/7/comments --jq .[]", '{"id":7,"body":"<!-- 5 -->The <b>sign</b> of `List<Row>` is lost.\\n\\n<details>\\nAll of it.</details>"}\n{"body":"A test would say so."}\n{"body":"It is \\x cut off."}\n{"body":"It is cut off.\n'),
+        ("gh pr view 7 --json title,comments,url", '{"title":"Keep the sign","comments":[{"author":"Ann B","body":"The sign of `List<Row>` is lost."},{"body":"A test would say so."}]}'),
+        ("gh pr view 7 --comments", "author:\tann\n--\nThe sign of `List<Row>` is lost.\n--\n\nauthor:\tbob\n--\nA test would say so.\n--"),
+    ],
+)  # fmt: skip
+def test_what_reviewers_say_is_told_without_what_is_around_it(command: str, answer: str) -> None:
+    told = found(prompt("go"), *worked("Bash", answer, command=command), NEXT)
+    assert told == ["agent: The sign of `List<Row>` is lost.\n\nA test would say so."]
 
 
 TEAM = """<teammate-message teammate_id="ann" color="blue" summary="Parser done">

@@ -56,6 +56,7 @@ def words_in(script: str) -> list[tuple[str, ...]]:
         ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "")]),
         ("# fix the test\nmake build \\\n  --fast # not lint", [("make", "build", "--fast")]),
         ("(make) || echo no", [("make",), ("echo", "no")]),
+        ("git clone https://<key>@x.org/a.git b <in >out", [("git", "clone", "https://<key>@x.org/a.git", "b")]),
         ("", []),
     ],
 )  # fmt: skip
@@ -273,6 +274,28 @@ def test_commits_pushes_and_requests_are_told_with_their_labels() -> None:
     ]
 
 
+@for_each(
+    "command, answer, told",
+    [
+        ("git status", "On branch main", "no push seen"),
+        ("git push -q", "", "git push ran [v4]"),
+        ("git push -f", "To x.org:a\n + 1a2b3c4...2b3c4d5 main -> main (forced update)", "pushed main -> main [v4]"),
+        ("git pull; git push", "From x.org:a\n * branch  main -> FETCH_HEAD\n   0a2b3c4..1a2b3c4  main -> origin/main\nTo x.org:a\n   1a2b3c4..2b3c4d5  main -> main", "pushed main -> main [v4]"),
+        ("git status", "On branch main\nYour branch is up to date with 'origin/main'.\n", "all commits are in origin/main [v4]"),
+        ("git status", "On branch main\nYour branch is ahead of 'origin/main' by 1 commit.\n", "commits not in origin/main: 1 [v4]"),
+        ("git status -sb", "## main...origin/main [ahead 2, behind 1]", "commits not in origin/main: 2 [v4]"),
+        ("git status -sb", "## main...origin/main [behind 1]", "no push seen"),
+        ("git switch docs", "Switched to branch 'docs'\nYour branch is up to date with 'origin/docs'.", "no push seen"),
+    ],
+)  # fmt: skip
+def test_how_the_branch_stands_to_the_remote_one_is_as_git_last_told(
+    command: str, answer: str, told: str
+) -> None:
+    made = ran("a", "git commit -m One", "[main 2b3c4d5] One")
+    assert text(after(*made, *ran("b", command, answer))).splitlines()[-1] == f"- {told}"
+    assert "push" not in text(after(*ran("b", "git log -1", "2b3c4d5 One")))
+
+
 def test_a_commit_that_a_log_lists_after_a_push_is_not_newer_than_the_push() -> None:
     pushed = [
         *ran("a", "git commit -m 'Add cart'", "[cart 1a2b3c4] Add cart"),
@@ -280,6 +303,9 @@ def test_a_commit_that_a_log_lists_after_a_push_is_not_newer_than_the_push() -> 
     ]
     listed = ran("c", "git log --oneline -2", "1a2b3c4 Add cart\n0a2b3c4 Begin")
     assert text(after(*pushed, *listed)) == text(after(*pushed))
+    first = ran("d", "git commit -m Begin", "[cart 0a2b3c4] Begin")
+    merged = ran("c", "git log --oneline -3", "1a2b3c4 Add cart\n3a2b3c4 Of others\n0a2b3c4 Begin")
+    assert "- pushed cart -> cart [v6]\n" in text(after(*first, *pushed, *merged)) + "\n"
 
 
 def test_a_commit_that_is_amended_or_made_again_is_told_once() -> None:
@@ -299,8 +325,9 @@ def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
         assert [c.hash for c in left] == ["1a2b3c4"]
     left = repository_of(*made, *ran("c", "git reset")).commits
     assert [c.hash for c in left] == ["1a2b3c4", "2b3c4d5"]
-    rebased = [*made, *ran("c", "git rebase main", "Successfully rebased")]
-    assert [c.hash for c in repository_of(*rebased).commits] == ["", ""]
+    for rebase in ("git rebase main", "git pull --rebase", "git -c pull.rebase=1 pull"):
+        rebased = [*made, *ran("c", rebase, "Successfully rebased and updated refs/heads/main.")]
+        assert [c.hash for c in repository_of(*rebased).commits] == ["", ""]
     log = "9a2b3c4 (HEAD -> main) Three\n8a2b3c4 Two\n7a2b3c4 Older"
     told = repository_of(*rebased, *ran("d", "git log --oneline --decorate -3", log)).commits
     assert [(c.hash, c.subject) for c in told] == [("8a2b3c4", "Two"), ("9a2b3c4", "Three")]
@@ -546,14 +573,23 @@ def test_many_failing_tests_are_counted() -> None:
     assert failing_in(output)[-1] == "3 more"
 
 
-def test_a_check_stands_with_its_last_result_and_says_if_files_were_edited_since() -> None:
+def test_a_check_stands_with_its_last_result_and_says_which_files_were_changed_since() -> None:
     failed = "--- FAIL: TestTotal (0.00s)\nFAIL\nFAIL\tx/cart\t0.1s\nok  \tx/shop\t0.1s"
-    tested = [
-        *tried("a", "cd /w && go test ./... 2>&1 | tail -30", failed),
-        *[call("e", name="Edit", file_path="a.go", old_string="x", new_string="y"), result("e")],
-    ]
-    assert "- [v2] go test ./... -> 1 package failed: TestTotal (before the last edits)" in text(after(*tested))  # fmt: skip
-    again = check_of(*tested, *tried("b", "go test ./...", "ok  \tx/cart\t0.1s"))
+    tested = tried("a", "cd /w && go test ./... 2>&1 | tail -30", failed)
+
+    def edited(names: str) -> list[Block]:
+        arguments = {"name": "Edit", "old_string": "x", "new_string": "y"}
+        calls = ((name, call(name, file_path=f"/w/{name}", **arguments)) for name in names.split())
+        return [block for name, each in calls for block in (each, result(name))]
+
+    for names, told in (
+        ("", ""),
+        ("a.go b.md", " (changed since: a.go, b.md)"),
+        ("a.go b.go c.go d.go", " (changed since: more than 3 files)"),
+    ):
+        stands = text(after(*edited("e.go"), *tested, *edited(names))).splitlines()[-1]
+        assert stands == f"- [v4] go test ./... -> 1 package failed: TestTotal{told}"
+    again = check_of(*tested, *edited("a.go"), *tried("b", "go test ./...", "ok  \tx/cart\t0.1s"))
     assert (again.result, again.seen) == ("packages ok", 6)
 
 
@@ -735,6 +771,7 @@ def test_an_option_alone_does_not_make_a_run_narrower(again: str, records: int) 
         ),
         ("npm run lint", "\n> @shop/cart@1.0.0 lint\n> eslint .\n", "ok"),
         ("make lint", "$ 5 for each", "ok: $ 5 for each"),
+        ("go test ./... | tail -1", "?   \tx.org/cart\t[no test files]", "no fault seen"),
     ],
 )
 def test_the_last_line_of_another_command_is_no_result(
@@ -786,6 +823,18 @@ def test_an_edit_that_failed_is_open_until_one_of_that_file_succeeds() -> None:
     edited = [call("b", name="edit", path="a.py", oldText="z", newText="y"), result("b")]
     assert len(after(*failed).checks) == 1
     assert after(*failed, *edited).checks == ()
+
+
+@for_each(("fault", "left"), [("File does not exist.", 0), ("String to replace not found.", 1)])
+def test_an_edit_at_a_path_that_there_is_not_is_closed_by_one_of_a_file_of_this_name(
+    fault: str, left: int
+) -> None:
+    old = {"oldText": "x", "newText": "y"}
+    failed = [call("a", name="edit", path="/srv/web/cart.go", **old), result("a", fault, is_error=True)]  # fmt: skip
+    other = [call("b", name="edit", path="/srv/web/tax.go", **old), result("b")]
+    edited = [call("c", name="edit", path="/srv/work/cart.go", **old), result("c")]
+    assert len(after(*failed, *other).checks) == 1
+    assert len(after(*failed, *other, *edited).checks) == left
 
 
 @for_each(

@@ -343,7 +343,7 @@ def test_with_little_room_files_that_were_only_written_go_first_then_the_oldest(
     paths = re.findall(r"^- (\d\.py) ", text(small), re.MULTILINE)
     assert paths == [f"{n}.py" for n in range(9)][-len(paths) :]
     plain = len(re.findall(r"\bs\d \[", text(small)))
-    assert f"(changed earlier and not listed: {13 - len(paths) - plain})" in text(small)
+    assert f"(changed and not listed: {13 - len(paths) - plain})" in text(small)
     assert plain < 4
 
 
