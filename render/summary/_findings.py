@@ -610,7 +610,7 @@ ROOMS: Final = (1.0, 0.9, 0.8, 0.6, 0.4)
 """If the text, or a statement that is cut, is too long after all, the room is taken for so much smaller."""
 LINE_TOKENS: Final = (18, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
-NEWEST_SHARE: Final = 0.25
+NEWEST_SHARE: Final = 0.1
 """The part of what is left beyond the lines that a turn gets before older ones."""
 SHARES: Final = {"report": 0.6, "agent": 0.35}
 """Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
