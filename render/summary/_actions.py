@@ -5,6 +5,7 @@
     [v12] read src/cart.py 1-80, 120-200; tax.py
     [v14] search "total" in src -> 12 lines: src/cart.py:9: total = 0
     [v20] web https://example.com/rates -> Exchange rates
+    [v22] commit Round totals half up -> main 3f2a1b0c
 
 A call's arguments are told only as far as they say what was done: its command, file or query on one line. What came of
 it is told in few words: the outcome of tests, the error of a failure, a short output itself, of a longer one a line.
@@ -88,6 +89,8 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
+COMMITTING: Final = {("git", verb) for verb in ("add", "rm", "commit", "status", "diff")}
+"""Commands that do nothing beside a commit that its subject does not tell better."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
 """What search tools say if they find nothing."""
 _BESIDE: Final = re.compile(r"(?m)^### (?:Ran Playwright code|Snapshot)\n(?:(?!### ).*\n?)*+")
@@ -219,6 +222,10 @@ def _ran(command: CommandLine, run: Run, output: str) -> Action:
         text = ": ".join(filter(None, (tests or ending, error)))
     elif is_commit and (commit := COMMITTED.search(output)):
         text = f"{commit[1]} {commit[2]}"
+        if {c.words[:2] for c in run.commands} <= COMMITTING and not COMMITTED.search(
+            output, commit.end()
+        ):
+            return Action(verb="commit", target=commit[3], outcome=text, weight=3)
     else:
         words = _short(output, "look" if only_looks else "end") if run.version else status
         text = tests or words

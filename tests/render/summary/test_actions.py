@@ -158,9 +158,10 @@ def test_a_tool_that_declares_its_kind_is_told_by_it() -> None:
     ]  # fmt: skip
 
 
-def test_of_a_commit_its_branch_and_id_are_told() -> None:
+def test_of_a_commit_its_subject_branch_and_id_are_told() -> None:
     output = "running hooks\n" * 9 + "[main 3f2a1b0c] Fix it\n 2 files changed"
-    assert ran("git commit -m x", output) == ["$ git commit -m x -> main 3f2a1b0c"]
+    assert ran("git add a.py && git commit -qm x", output) == ["commit Fix it -> main 3f2a1b0c"]
+    assert ran("make && git commit -m x", output) == ["$ make && git commit -m x -> main 3f2a1b0c"]
 
 
 def test_a_long_command_is_told_with_what_the_call_says_of_it() -> None:
