@@ -27,7 +27,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from typing import Any, Final
 
@@ -86,26 +86,23 @@ def advance(
     again = {rule.version for rule in rules}
     earlier = [e for e in previous if not (e.kind == "rule" and e.version in again)]
     findings = [*earlier, *rules, *_in_texts(visible, runs, running), *_reports(visible, runs)]
-    by_version = attrgetter("version")
-    settled = sorted(_settled(sorted(findings, key=by_version)), key=by_version)
-    return tuple(_replied(settled, visible))
+    return tuple(_replied(_settled(sorted(findings, key=attrgetter("version"))), visible))
 
 
 # What the next words do to a report.
 
 
-def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> Iterator[Finding]:
+def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> list[Finding]:
     """The findings; a report that the next words contradict has their turn; one that closes with a question loses it if they
     make sense without it."""
-    reports = {each.version: each for each in findings if each.kind == "report"}
-    versions = [each.version for each in findings]
+    replied, versions = [*findings], [each.version for each in findings]
     spoken = [entry.version for entry in entries if isinstance(entry.block, USER_TEXTS)]
     for entry in entries:
         words, block = words_of(entry.block).strip(), entry.block
-        before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
-        if not (report := reports.get(before)) or before >= entry.version:
+        last = bisect_left(versions, entry.version) - 1
+        if last < 0 or (report := replied[last]).kind != "report":
             continue
-        between = bisect_left(spoken, entry.version) - bisect_left(spoken, before)
+        between = bisect_left(spoken, entry.version) - bisect_left(spoken, report.version)
         if between > isinstance(block, AssistantCompletion):
             continue  # it is about something newer that left no finding
         rest = _without_questions(report.text)
@@ -113,14 +110,14 @@ def _replied(findings: Sequence[Finding], entries: Sequence[Entry]) -> Iterator[
         if isinstance(block, AssistantCompletion):
             is_contested = bool(_CONCESSION.match(block.text))
         else:  # a "no" to a question is an answer
-            is_short = 0 < len(words) <= OBJECTION_CHARACTERS
+            is_short = len(words) <= OBJECTION_CHARACTERS
             is_contested = is_short and bool(_OBJECTION.match(words)) and not is_question
         if is_contested:
             report = structs.replace(report, disputed=block.turn)
         if is_question and len(words) > ANSWER_CHARACTERS and not is_assent(words):
             report = structs.replace(report, text=rest or report.text)
-        reports[before] = report
-    yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
+        replied[last] = report
+    return replied
 
 
 def _without_questions(text: str) -> str:
@@ -165,7 +162,6 @@ _DEMANDS: Final = re.compile(
     r"(?i)\b(?:must|never|always|do not|don(?:'|’)t|no longer|make sure|ensure|from now on)\b|(?<![\w-])only\b"
 )
 """English words in which demands are made."""
-DEMAND_CHARACTERS: Final = 240
 
 
 def rule_in(words: str, shown: str, turn: str, version: int) -> Finding | None:
@@ -174,7 +170,7 @@ def rule_in(words: str, shown: str, turn: str, version: int) -> Finding | None:
     sentences = dict.fromkeys(each.strip() for line in lines for each in sentences_of(line))
     visible = " ".join(shown.split())
     demands = (s for s in sentences if _DEMANDS.search(s) and is_prose_line(s) and s not in visible)
-    text = " ".join(shortened(each, DEMAND_CHARACTERS) for each in demands)
+    text = " ".join(shortened(each, 240) for each in demands)
     return Finding(turn=turn, version=version, kind="rule", text=text) if text else None
 
 
@@ -190,11 +186,11 @@ def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -
     """The findings in the agent's texts. The user's words divide a turn, and so does what a client says to an agent that had
     come to an end: a notice that wakes it."""
     turns: dict[str, list[list[Entry]]] = {}
-    latest, stopped = list[Entry](), list[list[Entry]]()
+    latest, unfinished = list[Entry](), list[list[Entry]]()
     for entry in entries:
         block, stretches = entry.block, turns.setdefault(entry.block.turn, [[]])
         if isinstance(block, (UserAttachment, *USER_TEXTS)) and REJECTED.match(text_of(block)):
-            stopped.append(latest)
+            unfinished.append(latest)
         before = stretches[-1][-1].block if stretches[-1] else None
         is_woken = isinstance(block, UserAttachment) and isinstance(before, AssistantCompletion)
         is_text = isinstance(block, AssistantCompletion) and block.text.strip()
@@ -203,27 +199,25 @@ def _in_texts(entries: Sequence[Entry], runs: Mapping[str, Run], running: str) -
         elif isinstance(block, ToolCall) or is_text:
             stretches[-1].append(entry)
             latest = stretches[-1]
-    for turn, stretches in turns.items():
-        for number, part in enumerate(stretches, 1):
-            is_open = turn == running and number == len(stretches)
-            is_open |= any(part is each for each in stopped)
-            yield from _stretch(part, runs, is_open=is_open)
+    unfinished += turns.get(running, [])[-1:]
+    for part in chain.from_iterable(turns.values()):
+        yield from _stretch(part, runs, is_open=any(part is each for each in unfinished))
 
 
 def _stretch(part: Sequence[Entry], runs: Mapping[str, Run], *, is_open: bool) -> Iterator[Finding]:
     """The statements on the way, then the report."""
-    last_call = max((e.version for e in part if isinstance(e.block, ToolCall)), default=0)
-    closing = [] if is_open else [entry for entry in part if entry.version > last_call]
-    for entry in part[: len(part) - len(closing)]:
+    calls = (n for n, entry in enumerate(part, 1) if isinstance(entry.block, ToolCall))
+    end = len(part) if is_open else max(calls, default=0)
+    for entry in part[:end]:
         block = entry.block
         words = _message(runs[entry.pair]) if isinstance(block, ToolCall) else text_of(block)
         lasting = (e for e in _stated(read_prose(words)) if e.is_listed or not is_remark(e))
         if text := text_of_pieces(tidy([*lasting])):
             yield _finding(entry, "found", text)
-    prose = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
+    prose = read_prose("\n\n".join(text_of(entry.block) for entry in part[end:]))
     if pieces := [each for each in prose if each.is_listed or not exclaims(each.text)]:
         text = text_of_pieces(_stated(pieces, is_closing=True)) or text_of_pieces(pieces)
-        yield _finding(closing[-1], "report", text)
+        yield _finding(part[-1], "report", text)
 
 
 MESSAGE_CHARACTERS: Final = 200
@@ -235,14 +229,14 @@ def _message(run: Run) -> str:
     approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
     call = run.call
     if asks_user(call.name):
-        is_asked = not (run.is_error or run.whole.startswith(call.name))  # else the client did not
-        is_asked = is_asked or bool(REJECTED.match(run.whole))
+        is_unasked = run.is_error or run.whole.startswith(call.name)  # the client did not
+        is_asked = not is_unasked or REJECTED.match(run.whole)
         return "\n\n".join(_questions(call.input.get("questions"))) if is_asked else ""
     if run.kind != "other" or is_plan(run) or is_delegated(call):
         return ""
     texts = (value for value in call.input.values() if isinstance(value, str))
     long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
-    return "\n\n".join(dict.fromkeys(_outline(text) for text in long if _is_prose(text)))
+    return "\n\n".join(dict.fromkeys(map(_outline, filter(_is_prose, long))))
 
 
 def _questions(rows: Any) -> Iterator[str]:
@@ -272,17 +266,16 @@ def _stated(pieces: Iterable[ProsePiece], *, is_closing: bool = False) -> Iterat
     for piece in pieces:
         empty = is_talk if piece.form == "sentence" else exclaims
         every = sentences_of(piece.text)
-        tells = [(is_closing and _asks(each)) or not empty(each) for each in every]
+        telling = {each for each in every if (is_closing and _asks(each)) or not empty(each)}
         sentences = [
-            each
-            for n, each in enumerate(every)
-            if tells[n]
-            or (any(tells[n + 1 : n + 2]) and announces(each) and DEPENDENT.match(every[n + 1]))
+            each.strip()
+            for each, then in pairwise([*every, ""])
+            if each in telling or (then in telling and announces(each) and DEPENDENT.match(then))
         ]
         if piece.is_listed:
             yield piece
         elif sentences:
-            yield attrs.evolve(piece, text=" ".join(map(str.strip, sentences)))
+            yield attrs.evolve(piece, text=" ".join(sentences))
 
 
 # What a statement is worth.
@@ -382,18 +375,16 @@ def announces(statement: str) -> bool:
 
 def is_talk(statement: str) -> bool:
     """Whether it offers, greets, exclaims, or announces; a plan with its reason is a decision."""
-    is_decision = _REASON.search(statement) and not _DOING.match(statement)
-    is_announced = announces(statement) and not is_decision
+    is_announced = _ANNOUNCED.match(statement) and not _REASON.search(statement)
     is_offer = _OFFER.match(statement) or _COURTESY.match(statement)
-    return bool(is_announced or is_offer) or exclaims(statement)
+    return bool(_DOING.match(statement) or is_announced or is_offer) or exclaims(statement)
 
 
 def is_remark(piece: ProsePiece) -> bool:
     """Whether it tells nothing that lasts: the state of a moment, or a few words in a sentence that name nothing."""
-    if piece.form == "sentence" and is_nameless(piece.text):
-        return True
     is_vague = worth(piece.text) < 0 and _names_in(piece.text) < NAMES_MAX
-    return is_vague and bool(_PASSING.search(piece.text))
+    is_passing = is_vague and bool(_PASSING.search(piece.text))
+    return is_passing or (piece.form == "sentence" and is_nameless(piece.text))
 
 
 def is_nameless(statement: str) -> bool:
@@ -416,14 +407,13 @@ NEWER: Final = 1.0
 LOOKED_BACK: Final = 120
 """How many later statements an earlier one is compared with."""
 WORDS_MIN: Final = 4
-LETTERS_MIN: Final = 3
-"""Statements with fewer words, and shorter words, are not compared."""
+"""Statements with fewer words, of three letters or more, are not compared."""
 REPEATED_SHARE: Final = 0.7
 """A statement repeats another one if it has this share of its words."""
-_WORD: Final = re.compile(r"\w[\w./-]*\w")
+_WORD: Final = re.compile(r"\w[\w./-]+\w")
 
 
-def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _settled(findings: Sequence[Finding]) -> list[Finding]:
     """The findings without what a later one repeats, reports only as the last of their turn; every turn keeps one."""
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
@@ -442,7 +432,7 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
         turns[finding.turn] = [settled, *newer]
         pieces = (piece.text for piece in read_prose(finding.text))
         later = [*later, finding.text, *pieces][-LOOKED_BACK:]
-    return (finding for turn in turns.values() for finding in turn)
+    return sorted(chain.from_iterable(turns.values()), key=attrgetter("version"))
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -460,8 +450,7 @@ def repeats(later: str, earlier: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _words(statement: str) -> frozenset[str]:
-    words = _WORD.findall(statement.casefold())
-    return frozenset(word for word in words if len(word) >= LETTERS_MIN)
+    return frozenset(_WORD.findall(statement.casefold()))
 
 
 # What sub-agents said.
@@ -588,9 +577,7 @@ def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
 def _turn_text(turn: Sequence[Finding]) -> str:
     first, *others = turn
     missing = "" if first.kind == "report" else "(no report) "
-    return "\n".join(
-        [f"{first.turn} {missing}{_one(first)}", *(f"- {_one(each)}" for each in others)]
-    )
+    return "\n- ".join([f"{first.turn} {missing}{_one(first)}", *map(_one, others)])
 
 
 def _one(finding: Finding) -> str:

@@ -21,7 +21,7 @@ to that one by rules, see "Merging" below.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate, product, takewhile
 from typing import Any, Final, TypeAlias, cast
@@ -57,10 +57,10 @@ class _Kind:
     title: str
     name: str
     """What a model calls the list."""
-    type: Any
+    type: Callable[..., Item]
     """What makes an entry, or `str`."""
     fields: Mapping[str, str]
-    """By what a model calls a field: its name in the class; of a text, the words before that part of it."""
+    """By what a model calls a field: its name in the class. A text has a main part, and may have evidence."""
 
 
 DONE: Final = "done"
@@ -72,10 +72,10 @@ def _same(*names: str) -> Mapping[str, str]:
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
-    "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
+    "constraints": _Kind("c", "Constraints", "constraints", str, _same("constraint")),
     "open_items": _Kind("o", "Open items", "open", OpenItem, _same("item", "priority")),
     "decisions": _Kind("d", "Decisions", "decisions", Decision, _same("decision", "reason", "rejected")),
-    "facts": _Kind("f", "Findings", "findings", str, {"finding": "", "evidence": "evidence: "}),
+    "facts": _Kind("f", "Findings", "findings", str, _same("finding", "evidence")),
     "lists": _Kind("l", "Lists", "lists", NamedList, _same("title", "items")),
     "errors": _Kind(
         "e", "Errors and their resolution", "errors", ErrorRecord, _same("error", "resolution")
@@ -109,8 +109,7 @@ def written_text(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     for field, (_, title) in _TEXTS.items():
         yield title, getattr(summary, field)
     for field, kind in _KINDS.items():
-        entries: Sequence[Item] = getattr(summary, field)
-        yield kind.title, listed(map(line_of, entries))
+        yield kind.title, "\n".join(f"- {line_of(each)}" for each in getattr(summary, field))
 
 
 def format_written(summary: StructuredSummary) -> str:
@@ -134,10 +133,6 @@ def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
             line = line_of(entry or "")
             lines.append(f"{'  ' * ('.' in name)}{name} [{count(line)}]. {line}")
     return "\n".join(lines)
-
-
-def listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 def line_of(item: Item) -> str:
@@ -169,8 +164,7 @@ def _joined(between: str, first: str, second: str) -> str:
     """Both in one line, without the full stop between them; the one that there is, as it is."""
     if not (first and second):
         return first or second
-    is_stopped = first.endswith(".") and not first.endswith("..")
-    return f"{first[:-1] if is_stopped else first}{between}{second}"
+    return re.sub(r"(?<!\.)\.\Z", "", first) + between + second
 
 
 # The update.
@@ -328,30 +322,22 @@ def _entry(kind: _Kind, item: Any, old: Item | None = None) -> Item | None:
         return _in_one_text(values, kind, old)
     parts = {kind.fields[name]: _value(name, value) for name, value in values.items()}
     if old is None:
-        entry: Item | None = kind.type(**parts) if parts.get(kind.fields[main]) else None
-        return entry
+        return kind.type(**parts) if parts.get(kind.fields[main]) else None
     return structs.replace(cast("Any", old), **parts) if parts else None
 
 
 def _in_one_text(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> str | None:
-    """An entry that is one text: its main part, and the others behind it in parentheses."""
+    """An entry that is one text: its main part, and the evidence, if it has some, behind it in parentheses."""
     main, *others = kind.fields
-    parts = _parts(str(old or ""), kind) | _parts(_text(values.get(main)), kind)
+    parts: dict[str, str] = {}
+    for text in (str(old or ""), _text(values.get(main))):
+        head, mark, tail = text.rpartition(" (evidence: ")
+        is_both = others and mark and tail.endswith((")", "…"))
+        named = {main: head, "evidence": tail.removesuffix(")")} if is_both else {main: text}
+        parts |= {name: part for name, part in named.items() if part}
     parts |= {name: _text(values[name]) for name in others if name in values}
-    more = [f"{kind.fields[name]}{parts[name]}" for name in others if parts.get(name)]
-    text = parts.get(main, "") if values else ""
-    return f"{text} ({'; '.join(more)})" if text and more else text or None
-
-
-def _parts(text: str, kind: _Kind) -> dict[str, str]:
-    """The parts of such a text that are not empty."""
-    main, *others = kind.fields
-    parts = {main: text}
-    for name in others:
-        head, mark, tail = text.rpartition(f" ({kind.fields[name]}")
-        if mark and tail.endswith((")", "…")):
-            parts = {main: head, name: tail.removesuffix(")")}
-    return {name: part for name, part in parts.items() if part}
+    text, evidence = parts.get(main, "") if values else "", parts.get("evidence")
+    return f"{text} (evidence: {evidence})" if text and evidence else text or None
 
 
 def _value(name: str, value: Any) -> Any:
@@ -365,7 +351,7 @@ def _many(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(text for text in map(_text, _many(value)) if text)
+    return tuple(filter(None, map(_text, _many(value))))
 
 
 def _text(value: Any) -> str:
@@ -473,8 +459,7 @@ def merge_summaries(
     """One summary that covers both, with each part within its room."""
     if new.complete:
         short = _concise(new, room) if _excess(new, room) > 0 else new
-        context = room.shortened(new.turn_context, room.prefix)
-        short = structs.replace(short, turn_context=context)
+        short = structs.replace(short, turn_context=room.shortened(new.turn_context, room.prefix))
         return _fitted(short, room, previous or StructuredSummary())
     old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
     merged = structs.replace(
