@@ -27,7 +27,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, zip_longest
 from operator import attrgetter, itemgetter
 from posixpath import basename, join, normpath
 from typing import Final, NamedTuple, TypeAlias
@@ -142,12 +142,16 @@ def _trim(stretch: Stretch, old: str) -> None:
 
 
 def _without(stretch: Stretch, old: str) -> Iterator[Stretch]:
-    """What is before and behind the lines of `old` in a stretch that does not have it as it was: tools forgive differences."""
-    lines = {line for line in old.split("\n") if _is_telling(line)}
-    places = [n for n, row in enumerate(stretch.rows) if row.text in lines] or [len(stretch.rows)]
-    yield Stretch(stretch.line, stretch.rows[: places[0]])
-    behind = places[-1] + 1
-    yield Stretch(stretch.line and stretch.line + behind, stretch.rows[behind:])
+    """What is around the lines of `old` in a stretch that does not have it as it was, since tools forgive differences."""
+    lines, begin = old.split("\n"), 0
+    telling = {line for line in lines if _is_telling(line)}
+    places = [n for n, row in enumerate(stretch.rows) if row.text in telling]
+    for place, following in zip_longest(
+        places, places[1:], fillvalue=len(stretch.rows) + len(lines)
+    ):
+        yield Stretch(stretch.line and stretch.line + begin, stretch.rows[begin:place])
+        begin = following if following - place <= len(lines) else place + 1
+    yield Stretch(stretch.line and stretch.line + begin, stretch.rows[begin:])
 
 
 def _stretch_of(line: int, texts: Iterable[str], mark: FileRow) -> Stretch:

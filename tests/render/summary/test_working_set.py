@@ -59,6 +59,16 @@ def test_what_an_edit_replaced_is_gone_also_where_the_tool_forgave_a_difference(
     assert [code(n)[0] in text for n in range(1, 10)] == [True] * 3 + [False] * 3 + [True] * 3
 
 
+def test_what_such_an_edit_replaced_is_one_place_and_not_all_between_lines_that_occur_again() -> (
+    None
+):
+    said = [*code(4), "    # not as it stands in the file", *code(6)]
+    lines = [*code(*range(1, 30)), *code(6), *code(*range(31, 36))]
+    log = [*ran(1, "Read", viewed(lines), {"file_path": FILE}), *edit(3, said, code(40))]
+    text = working_text(page(log))
+    assert [n for n in range(1, 36) if n != 30 and code(n)[0] not in text] == [4, 5, 6]
+
+
 def test_what_the_request_shows_has_no_place_but_what_it_changed_has() -> None:
     log = [*read(1, 1, 9), *read(3, 50, 70), *edit(5, code(4), code(40))]
     text = working_text(page(log, dict.fromkeys((3, 4, 5, 6))))
