@@ -73,14 +73,13 @@ def _after(state: Progress, run: Run) -> Progress:
     """The state after one call and its result."""
     processes, run = processes_after(state.processes, run)
     changes, others = changes_after(state.changes, run)
-    steps = _steps_after(state.steps, run)
+    if (steps := _steps_after(state.steps, run)) is not None:
+        state = replace(state, steps=tuple(steps[-STEPS_MAX:]), steps_seen=run.version)
     return replace(
         state,
         processes=tuple(processes),
         changes=tuple(changes),
         others=state.others + others,
-        steps=state.steps if steps is None else tuple(steps[-STEPS_MAX:]),
-        steps_seen=state.steps_seen if steps is None else run.version,
         checks=tuple(checks_after(state.checks, run)),
         repository=git_after(state.repository, run),
     )
@@ -109,27 +108,25 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     # The work on the last request did not touch the plan, or ended it.
     if is_left or _is_over(state.steps):
         state = replace(state, steps=())
-    state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
-    checks = tuple(check for check in state.checks if _suites(check.command))
-    processes = tuple(each for each in state.processes if not _suites(each.command))
-    return replace(state, checks=checks, processes=processes)
+    return replace(
+        state,
+        goal=goal,
+        goal_turn=str(entry.block.turn),
+        goal_seen=entry.version,
+        # Errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
+        checks=tuple(check for check in state.checks if _suites(check.command)),
+        processes=tuple(each for each in state.processes if not _suites(each.command)),
+    )
 
 
 # The steps.
 
 
 STEPS_MAX: Final = 40
-DONE: Final = "done"
-OPEN: Final = "open"
-GONE: Final = "gone"
-_STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(table("completed complete done finished closed resolved"), DONE),
-    **dict.fromkeys(table("cancelled canceled deleted removed skipped"), GONE),
-    **dict.fromkeys(
-        table("in_progress doing active started pending todo open not_started blocked"), OPEN
-    ),
-}
+_STATES: Final = re.compile(
+    r"(?P<done>completed?|done|finished|closed|resolved)|(?P<gone>cancell?ed|deleted|removed|skipped)"
+    r"|(?P<open>in_progress|doing|active|started|pending|todo|open|not_started|blocked)"
+)
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
 _FLAG_KEYS: Final = ("done", "completed", "checked")
@@ -143,12 +140,13 @@ _NO_TASK: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found"
 
 
 def _meaning(status: str) -> str:
-    """What a state of a step means: `DONE`, `OPEN`, `GONE`; empty if that is not known."""
-    return _STATES.get(re.sub(r"[\s-]+", "_", status.strip().lower()), "")
+    """What a state of a step means: `done`, `open`, `gone`; empty if that is not known."""
+    state = _STATES.fullmatch(re.sub(r"[\s-]+", "_", status.strip().lower()))
+    return (state and state.lastgroup) or ""
 
 
 def _is_over(steps: Iterable[Step]) -> bool:
-    return all(_meaning(step.status) == DONE for step in steps)
+    return all(_meaning(step.status) == "done" for step in steps)
 
 
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
@@ -174,7 +172,7 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         steps = [*(() if _is_over(before) else before), new]
     else:
         return None
-    return [step for step in steps if _meaning(step.status) != GONE]
+    return [step for step in steps if _meaning(step.status) != "gone"]
 
 
 def is_plan(run: Run) -> bool:
@@ -218,14 +216,14 @@ MOVED: Final = "moved from "
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
-    uses = [c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"}]
-    uses += [run.target] if run.kind == "read" else []
-    used = "" if run.failed else "\n".join(uses)  # also what was deleted, so it is there again
+    if run.failed:
+        return list(before), 0
+    used = "\n".join(c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"})
+    # What was deleted and is used is there again.
     changes = {each.path: each for each in before if each.how != "deleted" or each.path not in used}
     line = run.command or CommandLine("")
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
-    edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
-    for edit in () if run.failed else edits:
+    for edit in chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands)):
         if edit.how == "added":
             new = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
             if new.added > new.seen:  # it is added again, so another has changed it
@@ -763,7 +761,7 @@ def _since(version: int, changes: Iterable[FileChange]) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    listed = "".join(f"\n- {line}" for line in lines)
+    listed = "".join(f"\n- {line}" for line in lines if line)
     return f"{title}{listed}" if listed else ""
 
 
@@ -774,11 +772,11 @@ def _at(version: int) -> str:
 def _steps(progress: Progress) -> str:
     """The steps: those that are done on one line, the others one by one."""
     steps = list(enumerate(progress.steps, 1))
-    done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == DONE]
-    left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != DONE]
+    done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == "done"]
+    left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != "done"]
     later = ", before the newest request" if progress.goal_seen > progress.steps_seen else ""
-    head = [f"done: {'; '.join(done)}"] if done else []
-    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [*head, *left])
+    head = f"done: {'; '.join(done)}" if done else ""
+    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [head, *left])
 
 
 def _changes(progress: Progress) -> str:
@@ -792,7 +790,7 @@ def _changes(progress: Progress) -> str:
         *(_change(change) for change in changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
-    return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
+    return _section(f"Changes by file{place}, the newest last:", lines)
 
 
 def is_plain(change: FileChange) -> bool:
@@ -860,7 +858,7 @@ def _smaller(progress: Progress, most: int) -> Progress:
     plain = [change for change in progress.changes if is_plain(change)]
     gone = plain[: max(len(plain) - most // 3, 0)]
     changes = [change for change in progress.changes if change not in gone][-most:]
-    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
+    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == "done")[: 2 * most]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
