@@ -70,7 +70,6 @@ def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run
 
 
 def _after(state: Progress, run: Run) -> Progress:
-    """The state after one call and its result."""
     processes, run = processes_after(state.processes, run)
     changes, others = changes_after(state.changes, run)
     if (steps := _steps_after(state.steps, run)) is not None:
@@ -190,7 +189,6 @@ def _rows(value: Any) -> list[Step]:
 
 
 def _step(row: Mapping[str, Any]) -> Step:
-    """What an object says of a step."""
     texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
     status = next((v for key in ("status", "state") if isinstance(v := row.get(key), str)), "")
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
@@ -336,13 +334,11 @@ def _difference(before: str, after: str) -> str:
 
 
 CHECKS_MAX: Final = 6
-ERRORS_MAX: Final = 3
 CHECK_VERSIONS: Final = 300
 """A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
 OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
-"""The most failing tests that are named."""
 COMMAND_CHARACTERS: Final = 160
 STORED_CHARACTERS: Final = 2000
 """Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
@@ -377,13 +373,11 @@ _OTHERS: Final = table(
 _FAULT: Final = re.compile(
     r"(?i)error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:"
 )
-"""Names a fault in a line."""
 _ENDED: Final = re.compile(
     r"(?i)\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]"
 )
 """A line that only says that the command ended well, or that a package of go has no tests."""
 _NOWHERE: Final = re.compile(r"(?i)does not exist|no such file|file not found")
-"""Says that there is no file at a path."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -423,7 +417,7 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         left.append(CheckRecord(command=command, result=result, seen=run.version))
     checks = [check for check in left if _suites(check.command)]
     errors = [check for check in left if check not in checks]
-    return sorted([*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]], key=lambda check: check.seen)
+    return sorted([*checks[-CHECKS_MAX:], *errors[-3:]], key=lambda check: check.seen)
 
 
 def _telling_commands(run: Run) -> Sequence[Command]:
@@ -577,7 +571,6 @@ def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
 # Branch and commits.
 
 
-COMMITS_MAX: Final = 8
 COMMITTED: Final = re.compile(r"(?m)^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$")
 _ON: Final = re.compile(
     r"(?m)^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
@@ -612,14 +605,14 @@ def git_after(old: Repository, run: Run) -> Repository:
     commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
     verbs = {word for c in commands for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
     options = {word for c in commands for word in c.words[2:]}
-    text, is_good = run.text[:40_000], not run.failed
-    if is_good and any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
+    text = "" if run.failed else run.text[:40_000]
+    if any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-3:])
     names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
     if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
-    name = one_line(names[-1], 80) if names and is_good else ""
+    name = one_line(names[-1], 80) if names else ""
     branch = name or old.branch
     base = run.command.folder if run.command else ""
     folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
@@ -630,12 +623,12 @@ def git_after(old: Repository, run: Run) -> Repository:
     commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
     if not is_here:  # where a branch of the same name is another
         commits = [commit for commit in commits if commit.branch != new[-1].branch]
-    for command in commands if is_good else ():
+    for command in () if run.failed else commands:
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    is_rebased = "Successfully rebased" in text or {"pull", "--rebase"} <= verbs | options
-    is_rebased |= "rebase" in verbs
-    if is_good and (is_rebased or (not new and "--amend" in options)):
+    is_rebased = "rebase" in verbs or {"pull", "--rebase"} <= verbs | options
+    is_rebased |= "Successfully rebased" in text or (not new and "--amend" in options)
+    if is_rebased and not run.failed:
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
         new = [replace(each, hash="") if "commit" in verbs else each for each in new]
@@ -644,14 +637,13 @@ def git_after(old: Repository, run: Run) -> Repository:
         commits = [*(each for each in earlier if each.subject != commit.subject), commit]
     branch = new[-1].branch if new and not name else branch
     script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
-    if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
+    if len(_LISTS.findall(script)) == 1 and _LOG.search(script):
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
     folder = folder if name or new else old.folder
-    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
+    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-8:]))
     is_own = "push" in verbs or (not new and branch in {commit.branch for commit in commits})
-    if is_good and is_own and (pushed := _pushed(text, is_push="push" in verbs)):
-        old = replace(old, pushed=pushed, pushed_at=run.version)
-    return old
+    pushed = "" if run.failed or not is_own else _pushed(text, is_push="push" in verbs)
+    return replace(old, pushed=pushed, pushed_at=run.version) if pushed else old
 
 
 def _pushed(text: str, *, is_push: bool) -> str:
