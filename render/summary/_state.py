@@ -70,17 +70,15 @@ def advance(previous: Progress, entries: Sequence[Entry], runs: Mapping[str, Run
 
 
 def _after(state: Progress, run: Run) -> Progress:
-    """The state after one call and its result."""
     processes, run = processes_after(state.processes, run)
     changes, others = changes_after(state.changes, run)
-    steps = _steps_after(state.steps, run)
+    if (steps := _steps_after(state.steps, run)) is not None:
+        state = replace(state, steps=tuple(steps[-STEPS_MAX:]), steps_seen=run.version)
     return replace(
         state,
         processes=tuple(processes),
         changes=tuple(changes),
         others=state.others + others,
-        steps=state.steps if steps is None else tuple(steps[-STEPS_MAX:]),
-        steps_seen=state.steps_seen if steps is None else run.version,
         checks=tuple(checks_after(state.checks, run)),
         repository=git_after(state.repository, run),
     )
@@ -109,27 +107,25 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     # The work on the last request did not touch the plan, or ended it.
     if is_left or _is_over(state.steps):
         state = replace(state, steps=())
-    state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    # Something new: errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
-    checks = tuple(check for check in state.checks if _suites(check.command))
-    processes = tuple(each for each in state.processes if not _suites(each.command))
-    return replace(state, checks=checks, processes=processes)
+    return replace(
+        state,
+        goal=goal,
+        goal_turn=str(entry.block.turn),
+        goal_seen=entry.version,
+        # Errors of the work before are closed; a check ends by itself, and nobody waits for it any more.
+        checks=tuple(check for check in state.checks if _suites(check.command)),
+        processes=tuple(each for each in state.processes if not _suites(each.command)),
+    )
 
 
 # The steps.
 
 
 STEPS_MAX: Final = 40
-DONE: Final = "done"
-OPEN: Final = "open"
-GONE: Final = "gone"
-_STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(table("completed complete done finished closed resolved"), DONE),
-    **dict.fromkeys(table("cancelled canceled deleted removed skipped"), GONE),
-    **dict.fromkeys(
-        table("in_progress doing active started pending todo open not_started blocked"), OPEN
-    ),
-}
+_STATES: Final = re.compile(
+    r"(?P<done>completed?|done|finished|closed|resolved)|(?P<gone>cancell?ed|deleted|removed|skipped)"
+    r"|(?P<open>in_progress|doing|active|started|pending|todo|open|not_started|blocked)"
+)
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
 _FLAG_KEYS: Final = ("done", "completed", "checked")
@@ -143,12 +139,13 @@ _NO_TASK: Final = re.compile(r"(?P<none>No tasks found)|Task\b.{0,40} not found"
 
 
 def _meaning(status: str) -> str:
-    """What a state of a step means: `DONE`, `OPEN`, `GONE`; empty if that is not known."""
-    return _STATES.get(re.sub(r"[\s-]+", "_", status.strip().lower()), "")
+    """What a state of a step means: `done`, `open`, `gone`; empty if that is not known."""
+    state = _STATES.fullmatch(re.sub(r"[\s-]+", "_", status.strip().lower()))
+    return (state and state.lastgroup) or ""
 
 
 def _is_over(steps: Iterable[Step]) -> bool:
-    return all(_meaning(step.status) == DONE for step in steps)
+    return all(_meaning(step.status) == "done" for step in steps)
 
 
 def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
@@ -174,7 +171,7 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
         steps = [*(() if _is_over(before) else before), new]
     else:
         return None
-    return [step for step in steps if _meaning(step.status) != GONE]
+    return [step for step in steps if _meaning(step.status) != "gone"]
 
 
 def is_plan(run: Run) -> bool:
@@ -192,7 +189,6 @@ def _rows(value: Any) -> list[Step]:
 
 
 def _step(row: Mapping[str, Any]) -> Step:
-    """What an object says of a step."""
     texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
     status = next((v for key in ("status", "state") if isinstance(v := row.get(key), str)), "")
     flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
@@ -218,14 +214,14 @@ MOVED: Final = "moved from "
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
-    uses = [c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"}]
-    uses += [run.target] if run.kind == "read" else []
-    used = "" if run.failed else "\n".join(uses)  # also what was deleted, so it is there again
+    if run.failed:
+        return list(before), 0
+    used = "\n".join(c.text for c in run.commands if c.words[0] not in {*_LOOKING, "git"})
+    # What was deleted and is used is there again.
     changes = {each.path: each for each in before if each.how != "deleted" or each.path not in used}
     line = run.command or CommandLine("")
     folder = "" if re.search(r"\bcd\s", line.text) else line.folder  # unless they leave it
-    edits = chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands))
-    for edit in () if run.failed else edits:
+    for edit in chain(_by_arguments(run), *(_by_command(each, folder) for each in run.commands)):
         if edit.how == "added":
             new = changes.get(_path_among(edit.path, changes)) or FileChange(path=edit.path)
             if new.added > new.seen:  # it is added again, so another has changed it
@@ -338,13 +334,11 @@ def _difference(before: str, after: str) -> str:
 
 
 CHECKS_MAX: Final = 6
-ERRORS_MAX: Final = 3
 CHECK_VERSIONS: Final = 300
 """A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
 OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
-"""The most failing tests that are named."""
 COMMAND_CHARACTERS: Final = 160
 STORED_CHARACTERS: Final = 2000
 """Of a command that is told in `COMMAND_CHARACTERS` so many are kept: it is divided again when it ends, or runs again."""
@@ -379,13 +373,11 @@ _OTHERS: Final = table(
 _FAULT: Final = re.compile(
     r"(?i)error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:"
 )
-"""Names a fault in a line."""
 _ENDED: Final = re.compile(
     r"(?i)\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b|\[no test files\]"
 )
 """A line that only says that the command ended well, or that a package of go has no tests."""
 _NOWHERE: Final = re.compile(r"(?i)does not exist|no such file|file not found")
-"""Says that there is no file at a path."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -425,7 +417,7 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         left.append(CheckRecord(command=command, result=result, seen=run.version))
     checks = [check for check in left if _suites(check.command)]
     errors = [check for check in left if check not in checks]
-    return sorted([*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]], key=lambda check: check.seen)
+    return sorted([*checks[-CHECKS_MAX:], *errors[-3:]], key=lambda check: check.seen)
 
 
 def _telling_commands(run: Run) -> Sequence[Command]:
@@ -579,7 +571,6 @@ def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
 # Branch and commits.
 
 
-COMMITS_MAX: Final = 8
 COMMITTED: Final = re.compile(r"(?m)^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$")
 _ON: Final = re.compile(
     r"(?m)^(?:On branch |(?:##|📌) (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
@@ -614,14 +605,14 @@ def git_after(old: Repository, run: Run) -> Repository:
     commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
     verbs = {word for c in commands for word in c.words[1 : 2 if c.words[0] == "git" else 3]}
     options = {word for c in commands for word in c.words[2:]}
-    text, is_good = run.text[:40_000], not run.failed
-    if is_good and any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
+    text = "" if run.failed else run.text[:40_000]
+    if any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-3:])
     names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
     if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
-    name = one_line(names[-1], 80) if names and is_good else ""
+    name = one_line(names[-1], 80) if names else ""
     branch = name or old.branch
     base = run.command.folder if run.command else ""
     folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
@@ -632,12 +623,12 @@ def git_after(old: Repository, run: Run) -> Repository:
     commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
     if not is_here:  # where a branch of the same name is another
         commits = [commit for commit in commits if commit.branch != new[-1].branch]
-    for command in commands if is_good else ():
+    for command in () if run.failed else commands:
         if command.words[1:2] == ("reset",):
             commits = _after_reset(commits, command.words[2:])
-    is_rebased = "Successfully rebased" in text or {"pull", "--rebase"} <= verbs | options
-    is_rebased |= "rebase" in verbs
-    if is_good and (is_rebased or (not new and "--amend" in options)):
+    is_rebased = "rebase" in verbs or {"pull", "--rebase"} <= verbs | options
+    is_rebased |= "Successfully rebased" in text or (not new and "--amend" in options)
+    if is_rebased and not run.failed:
         # Their ids are others now, which a log may tell.
         commits = [replace(commit, hash="") for commit in commits]
         new = [replace(each, hash="") if "commit" in verbs else each for each in new]
@@ -646,14 +637,13 @@ def git_after(old: Repository, run: Run) -> Repository:
         commits = [*(each for each in earlier if each.subject != commit.subject), commit]
     branch = new[-1].branch if new and not name else branch
     script = "".join(f"{' '.join(c.words)} {c.end}\n" for c in run.commands)
-    if is_good and len(_LISTS.findall(script)) == 1 and _LOG.search(script):
+    if len(_LISTS.findall(script)) == 1 and _LOG.search(script):
         commits = _in_log(commits, [_commit(h, s, run) for h, s in _LOGGED.findall(text)], branch)
     folder = folder if name or new else old.folder
-    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-COMMITS_MAX:]))
+    old = replace(old, branch=branch, folder=folder, commits=tuple(commits[-8:]))
     is_own = "push" in verbs or (not new and branch in {commit.branch for commit in commits})
-    if is_good and is_own and (pushed := _pushed(text, is_push="push" in verbs)):
-        old = replace(old, pushed=pushed, pushed_at=run.version)
-    return old
+    pushed = "" if run.failed or not is_own else _pushed(text, is_push="push" in verbs)
+    return replace(old, pushed=pushed, pushed_at=run.version) if pushed else old
 
 
 def _pushed(text: str, *, is_push: bool) -> str:
@@ -763,7 +753,7 @@ def _since(version: int, changes: Iterable[FileChange]) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    listed = "".join(f"\n- {line}" for line in lines)
+    listed = "".join(f"\n- {line}" for line in lines if line)
     return f"{title}{listed}" if listed else ""
 
 
@@ -774,11 +764,11 @@ def _at(version: int) -> str:
 def _steps(progress: Progress) -> str:
     """The steps: those that are done on one line, the others one by one."""
     steps = list(enumerate(progress.steps, 1))
-    done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == DONE]
-    left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != DONE]
+    done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == "done"]
+    left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != "done"]
     later = ", before the newest request" if progress.goal_seen > progress.steps_seen else ""
-    head = [f"done: {'; '.join(done)}"] if done else []
-    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [*head, *left])
+    head = f"done: {'; '.join(done)}" if done else ""
+    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [head, *left])
 
 
 def _changes(progress: Progress) -> str:
@@ -792,7 +782,7 @@ def _changes(progress: Progress) -> str:
         *(_change(change) for change in changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
-    return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
+    return _section(f"Changes by file{place}, the newest last:", lines)
 
 
 def is_plain(change: FileChange) -> bool:
@@ -860,7 +850,7 @@ def _smaller(progress: Progress, most: int) -> Progress:
     plain = [change for change in progress.changes if is_plain(change)]
     gone = plain[: max(len(plain) - most // 3, 0)]
     changes = [change for change in progress.changes if change not in gone][-most:]
-    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
+    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == "done")[: 2 * most]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
