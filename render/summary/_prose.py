@@ -178,8 +178,11 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[ProsePiece]:
         elif line.lstrip().startswith("|"):
             yield ProsePiece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            title = _ITEM.sub("", plain).rstrip(".:： ")
-            yield ProsePiece("lead", f"{title}:", block=block)
+            number, title = _ITEM.match(plain), _ITEM.sub("", plain).rstrip(".:： ")
+            name = f"#{number['number'].strip('().')} " if number and number["number"] else ""
+            yield ProsePiece(
+                "lead", f"{name}{title}:", block=block
+            )  # by which the user may refer to it
         else:
             yield from _sentences(plain, block)
 

@@ -35,6 +35,8 @@ _DOCUMENT: Final = re.compile(
     r"(?:[ \t]*(?P=word)[ \t]*(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))|(?<=\n\*\*\* End Patch\n)\Z)"
 )
 """A here-document; a patch of Codex may end with the script instead."""
+_FED: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun)(?: [^\n;|&]*)?\Z")
+_FILE_NAME: Final = re.compile(r"['\"]([\w./@-]*\w\.[A-Za-z]\w{0,7})['\"]")
 DOCUMENTS_MAX: Final = 100
 """The most here-documents of a script: one that does not end is searched for to the end of the script."""
 _HERE_STRING: Final = r"@(?P<mark>['\"])\r?\n.*?(?:\n(?P=mark)@|\Z)"
@@ -100,10 +102,13 @@ def documents_in(script: str) -> str:
 
 
 def _measured(document: re.Match[str]) -> str:
-    """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
+    """A here-document as its length; one that is an argument, as a commit's message is, with its first line, and a program with
+    the files that it names."""
     mark, text = f"<<{document['word']}{document['rest']}", document["text"]
     first = text.strip().split("\n")[0] if document["argument"] else mark
-    return f"{first} ({text.count(chr(10))} lines)"
+    is_program = _FED.search(document.string, 0, document.start())
+    names = ", ".join([*dict.fromkeys(_FILE_NAME.findall(text))][:3]) if is_program else ""
+    return f"{first} ({text.count(chr(10))} lines{names and f': {names}'})"
 
 
 def _first_of(match: re.Match[str]) -> str:

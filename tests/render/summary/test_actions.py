@@ -73,6 +73,11 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         ("bash", {"command": "cd /srv && ls"}, "$ cd /srv && ls"),
         ("bash", {"command": "cat > a.py <<'EOF'\nx = 1\ny = 2\nEOF"}, "write a.py"),
         ("bash", {"command": "python3 - <<'EOF'\nx\ny\nEOF"}, "$ python3 - <<EOF (2 lines)"),
+        (
+            "bash",
+            {"command": "cd d; python3 - <<'EOF' && ls\np = Path('docs/a.md')\np.write_text('x, y')\nEOF"},
+            "$ cd d && python3 - <<EOF && ls (2 lines: docs/a.md)",
+        ),
         ("bash", {"command": "sed -n '10,20p' a.py"}, "read a.py 10-20"),
         ("bash", {"command": "make test 2>&1 | tail -30"}, "$ make test"),
         ("bash", {"command": "# why\nmake \\\n  all\nls"}, "$ make all; ls"),

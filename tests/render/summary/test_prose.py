@@ -22,7 +22,7 @@ def lines(text: str) -> list[str]:
     [
         ("# Title\n\n## Found\n- one\n- two", "Found:|- one|- two"),
         ("**Cause:**\nThe sign is lost.", "Cause:||The sign is lost."),
-        ("## 2. a + b\n- one", "a + b:|- one"),
+        ("## 2. a + b\n- one", "#2 a + b:|- one"),
         ("1. First\n   goes on here\n2. Second", "1. First goes on here|2. Second"),
         ("- a\n  - inner\n- b", "- a|  - inner|- b"),
         ("| file | state |\n|---|---|\n| a.py | done |", "| file | state ||| a.py | done |"),
