@@ -147,7 +147,7 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS: Final = re.compile(
     r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
     r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|rtk|then|do|else)\s+"
-    r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
+    r"|(?:uv|poetry|pdm|pipenv|hatch|rye|volta)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
 """What only changes how a command runs, with package managers' ways to run a program of a project."""
 

@@ -697,6 +697,7 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
     [
         ("ruff check .", ".venv/bin/ruff check --quiet ."),
         ("npm run lint", "cd web && npm run lint --silent 2>&1 | tail -3"),
+        ("npm run build", "volta run npm run build"),
         ("pnpm build", "CI=1 pnpm run build"),
         ("pytest -q tests", "timeout 60 python3 -m pytest tests -vv"),
         ("make -j8 test", "make test"),
