@@ -444,7 +444,9 @@ class DuckDBLocation(FileLocation):
 
     def remove(self) -> None:
         for ending in ("", ".wal", ".lock"):
-            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+            path = self.path.with_name(self.path.name + ending)
+            if path.exists():  # its folder may be none
+                path.unlink()
 
 
 HEADERS: Final = 3 * 4096
