@@ -20,6 +20,7 @@ failed and open calls. Writes by shell commands are unknown and ignored; only a 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from posixpath import normpath
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
@@ -66,7 +67,6 @@ from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
 from render.summary._prose import identifiers, one_line
 from render.summary._shell import without_middle
-from render.summary._text import span_line
 from render.view._view import Entry, Group, Place, View
 
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -444,7 +444,7 @@ def _dropped(span: Sequence[_Priced], context: Context) -> Proposal:
         keywords=_keywords(entries),
         paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
     )
-    line, tool = span_line(record), offered("read_timeline", context)
+    line, tool = _span_line(record), offered("read_timeline", context)
     text = LINE.format(READ.format(line, tool) if tool else line)
     return Proposal(
         action="drop",
@@ -457,6 +457,23 @@ def _dropped(span: Sequence[_Priced], context: Context) -> Proposal:
         entry=record,
         replacement=text,
     )
+
+
+def _span_line(span: DroppedSpan) -> str:
+    """A dropped span on one line: turns, time, content, keywords, and its first and last path."""
+    turns = " to ".join(dict.fromkeys((span.turns[0], span.turns[-1]))) if span.turns else "?"
+    began = minute_of(span.started_at)
+    paths = " to ".join(dict.fromkeys(span.paths))
+    about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
+    return f"{turns}, {began}: {span.about}{about}; {paths}"
+
+
+def minute_of(seconds: float) -> str:
+    """`2026-11-21 03:05` for seconds since the epoch; `?` for a time before or after all dates."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return "?"
 
 
 def _about(entries: Sequence[Entry]) -> str:

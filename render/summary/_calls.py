@@ -201,7 +201,7 @@ _BEHIND: Final = re.compile(
 )
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched with `_BEHIND`, if its last line begins or ends like one of these."""
-_LAST: Final = ("[", "Shell cwd", *(f"{name}: " for name in _FIELDS))
+_LAST: Final = ("[", "Shell cwd", "<shellId: ", *(f"{name}: " for name in _FIELDS))
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}(?:\d+ \w+ (?:truncated|omitted|elided)|omitted \d+ of \d+ lines)"
     r"|<elided_chars>|^Warning: truncated output|^Output too large",
@@ -215,7 +215,7 @@ def output_of(text: str) -> tuple[int, int]:
     before = _BEFORE.match(text)
     start = before.end() if before else 0
     last = text[-_BEHIND_MAX:].rstrip().rpartition("\n")[2]
-    is_likely = last.startswith(_LAST) or last.endswith(">")
+    is_likely = last.startswith(_LAST) or last.endswith(("</output>", "</shell_metadata>"))
     behind = is_likely and _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
     return start, behind.start() if behind else len(text)
 

@@ -35,7 +35,8 @@ _DOCUMENT: Final = re.compile(
     r"(?:[ \t]*(?P=word)[ \t]*(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))|(?<=\n\*\*\* End Patch\n)\Z)"
 )
 """A here-document; a patch of Codex may end with the script instead."""
-_FED: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun)(?: [^\n;|&]*)?\Z")
+INTERPRETERS: Final = r"(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)"
+_FED: Final = re.compile(rf"\b{INTERPRETERS}(?: [^\n;|&]*)?\Z")
 _FILE_NAME: Final = re.compile(r"['\"]([\w./@-]*\w\.[A-Za-z]\w{0,7})['\"]")
 DOCUMENTS_MAX: Final = 100
 """The most here-documents of a script: one that does not end is searched for to the end of the script."""
@@ -149,7 +150,7 @@ _WRAPPERS: Final = re.compile(
     r"|(?:sudo|time|env|nice|nohup|exec|xargs|xvfb-run|cross-env|npx|bunx|uvx|rtk|then|do|else)\s+"
     r"|(?:uv|poetry|pdm|pipenv|hatch|rye|volta)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
-"""What only changes how a command runs, with package managers' ways to run a program of a project."""
+"""What only changes how a command runs, with package managers' ways to run a program of a project; rtk shortens outputs."""
 
 
 @attrs.define(eq=False)

@@ -528,7 +528,7 @@ _EXITED: Final = re.compile(
 )
 _CELL: Final = re.compile(r"Script completed\nWall time (?:(?P<long>[5-9]|\d\d)|\d)")
 """How the answer of a program of Codex begins. If it prints only the output, nothing says whether the session goes on that it
-asked for: then it has waited for five seconds or more. What `wait` tells is the end of the program alone."""
+asked for: then it has waited for five seconds or more, Codex's least for a poll that writes nothing. What `wait` tells is the end of the program alone."""
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
@@ -609,6 +609,8 @@ def git_after(old: Repository, run: Run) -> Repository:
     if any(map(_PULLED.match, [run.call.name, *(" ".join(c.words) for c in commands)])):
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-3:])
+    if not commands:
+        return old
     names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
     if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
@@ -618,7 +620,7 @@ def git_after(old: Repository, run: Run) -> Repository:
     folder = next((join(base, c.literal[2]) for c in commands if c.literal[1:2] == ["-C"]), "")
     is_here = folder in {"", base, old.folder} or not (old.branch or old.commits)
     new = _new_commits(run, branch if is_here else "")
-    if not commands or not (new or is_here):  # a look at another folder
+    if not (new or is_here):  # a look at another folder
         return old
     commits = [c for c in old.commits if c.branch or not (new or branch != old.branch)]
     if not is_here:  # where a branch of the same name is another
@@ -659,12 +661,12 @@ def _pushed(text: str, *, is_push: bool) -> str:
 def _new_commits(run: Run, branch: str) -> list[Commit]:
     """The commits that git tells; else that of a quiet `git commit`, without a hash, if the status of the call is its own."""
     matches = COMMITTED.findall(run.text[:40_000])
-    is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
-    is_known = not (matches or run.failed or is_doubtful or run.whole.startswith(PROGRAM))
-    for n, command in enumerate(run.commands if is_known else ()):
+    is_told = bool(matches) or run.failed or run.whole.startswith(PROGRAM)
+    for n, command in enumerate(() if is_told else run.commands):
         quiet = _QUIET.match("\0".join(command.words))
         if quiet and {c.end for c in run.commands[n:-1]} <= {"&&", "|"} and command.end != "|":
-            matches.append((branch, "", quiet[1]))
+            is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
+            matches += [] if is_doubtful else [(branch, "", quiet[1])]
     return [_commit(number, subject, run, where) for where, number, subject in matches]
 
 

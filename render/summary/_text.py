@@ -4,12 +4,10 @@ The text says that it is derived, so that quoted tool output is not taken for th
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 from blocks import (
     Digest,
-    DroppedSpan,
     RangeSummary,
 )
 from render.summary import _actions, _findings, _state
@@ -60,20 +58,3 @@ def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     yield FINDINGS, _findings.text_of_findings(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, _actions.text_of_actions(digest.actions)
-
-
-def span_line(span: DroppedSpan) -> str:
-    """A dropped span on one line: turns, time, content, keywords, and its first and last path."""
-    turns = " to ".join(dict.fromkeys((span.turns[0], span.turns[-1]))) if span.turns else "?"
-    began = minute_of(span.started_at)
-    paths = " to ".join(dict.fromkeys(span.paths))
-    about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
-    return f"{turns}, {began}: {span.about}{about}; {paths}"
-
-
-def minute_of(seconds: float) -> str:
-    """`2026-11-21 03:05` for seconds since the epoch; `?` for a time before or after all dates."""
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
-    except (ValueError, OverflowError, OSError):
-        return "?"

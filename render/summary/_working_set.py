@@ -36,7 +36,7 @@ import attrs
 
 from blocks import Region, label_of, text_of
 from render.summary._calls import FileRow, Run, Stretch, edits_of, joined, view_of
-from render.summary._shell import CommandLine, Edit, documents_in, folder_of
+from render.summary._shell import INTERPRETERS, CommandLine, Edit, documents_in, folder_of
 from render.view._view import Entry
 
 # The copy of one file.
@@ -283,7 +283,6 @@ _REWRITING: Final = re.compile(
 """Commands of git and formatters that may change any file (of a language: a group is the ending), or if they name some, these."""
 _FILE: Final = re.compile(r"\w\.(?!patch|diff|git)[A-Za-z]\w{0,4}(?=['\"\s]|$)")
 """The end of the name of a file that is not itself a list of changes."""
-_PROGRAM: Final = re.compile(r"python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell")
 _WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
 
 
@@ -307,7 +306,7 @@ def _touched(run: Run, script: str, names: Iterable[str]) -> Iterator[tuple[str,
         yield from ((path, False) for path in _named(text_of(run.call), names))
     for command in run.commands:
         words = [word for word in command.arguments if re.search(r"\w", word)]
-        if _PROGRAM.fullmatch(command.words[0]):  # only what it gets as its text
+        if re.fullmatch(INTERPRETERS, command.words[0]):  # only what it gets as its text
             texts = [word for word in command.literal if re.search(r"[\s(]", word)]
             code = "\n".join([*texts, documents_in(script)])
             paths = _named(code, names) if _WRITING.search(code) else []

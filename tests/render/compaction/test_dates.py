@@ -1,6 +1,6 @@
 """Times in the texts that a model reads."""
 
-from render.summary._text import minute_of
+from render.compaction._ladder_steps import minute_of
 from tests._table import for_each
 
 
