@@ -6,6 +6,7 @@ import pytest
 from blocks import BlocksHidden, DroppedSpan, ToolCall, ToolResult, UserPrompt
 from render import Context, Json, Proposal, View, total_tokens
 from render.compaction._ladder import apply_proposals
+from render.compaction._ladder_steps import minute_of
 from tests import _builders as make
 from tests._builders import steady
 from tests._table import for_each
@@ -285,3 +286,12 @@ def test_the_log_keeps_what_was_dropped() -> None:
     assert event.reason == "dropped"
     kinds = [type(entry.block) for entry in after.entries[:3]]
     assert kinds == [UserPrompt, ToolCall, ToolResult]
+
+
+def test_the_time_of_a_line_is_the_minute_in_utc() -> None:
+    assert minute_of(1763694345.9) == "2025-11-21 03:05"
+
+
+@for_each("seconds", [-1e18, 1e18, float("nan"), float("inf")])
+def test_a_time_that_no_clock_should_say_is_no_error(seconds: float) -> None:
+    assert minute_of(seconds) == "?"
