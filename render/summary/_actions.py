@@ -24,13 +24,7 @@ from typing import Any, Final, Literal
 
 from msgspec import structs
 
-from blocks import (
-    Action,
-    Process,
-    ToolCall,
-    asks_user,
-    label_of,
-)
+from blocks import Action, Process, ToolCall, asks_user, label_of
 from render.summary._calls import (
     NO_OUTPUT,
     REJECTED,
@@ -46,13 +40,7 @@ from render.summary._calls import (
 )
 from render.summary._findings import is_delegated
 from render.summary._prose import one_line
-from render.summary._shell import (
-    ALL,
-    CommandLine,
-    commands_in,
-    shown_command,
-    without_middle,
-)
+from render.summary._shell import ALL, CommandLine, commands_in, shown_command, without_middle
 from render.summary._state import COMMITTED, is_look, is_plan, processes_after
 from render.view._view import Entry
 

@@ -462,7 +462,8 @@ def _is_again(new: Command, old: Command, result: str) -> bool:
         [x for x in each.words if (is_fault or x[:1] != "-") and not _ASIDE.fullmatch(x)]
         for each in (new, old)
     )
-    others = {_FIX.sub("", word) for word in words} - {*words_before, *suite.split()}
+    wider = {x[: at.start()] for x in words_before for at in re.finditer(r"\b[/:]|_", x)}
+    others = {_FIX.sub("", word) for word in words} - {*words_before, *wider, *suite.split()}
     is_narrow = others if is_fault else len(words) > len(words_before)
     return is_same and packages in ([], packages_before) and not is_narrow
 

@@ -6,10 +6,7 @@ The text says that it is derived, so that quoted tool output is not taken for th
 from collections.abc import Iterator
 from typing import Final
 
-from blocks import (
-    Digest,
-    RangeSummary,
-)
+from blocks import Digest, RangeSummary
 from render.summary import _actions, _findings, _state
 from render.summary._working_set import working_text
 from render.summary._written import written_text

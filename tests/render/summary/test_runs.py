@@ -706,6 +706,9 @@ def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -
         ("go vet ./cli/", "go vet ./... && go test ./..."),
         ("cargo check --workspace", "cargo test --workspace"),
         ("npm run lint && npm test", "npm test && npm run lint"),
+        ("go test ./a -run TestTotal_Sign", "go test ./a -run TestTotal"),
+        ("pytest tests/test_a.py::test_total", "pytest tests/test_a.py"),
+        ("mypy src/cart", "mypy src"),
     ],
 )
 def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, again: str) -> None:
@@ -718,6 +721,7 @@ def test_a_run_in_another_spelling_replaces_the_one_that_failed(command: str, ag
     "command, again",
     [
         ("ruff check .", "ruff check src"),
+        ("ruff check srcs", "ruff check src"),
         ("ruff check .", "ruff check --select E ."),
         ("ruff check .", "mypy ."),
         ("npm run build", "npm test"),
