@@ -543,7 +543,7 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     return replace(
         digest,
         progress=_state.advance(digest.progress, new, runs),
-        findings=_findings.advance(digest.findings, folded, runs, turn, rules),
+        findings=_findings.advance(digest.findings, folded, runs, turn, rules, _named(fold)),
         actions=_actions.advance(digest.actions, folded, runs, digest.progress.processes),
     )
 
@@ -592,11 +592,19 @@ def _with_working_set(
 
 def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
     """The names in the user's texts and in how things stand: what the work is about."""
+    return _named(fold) | _names_in(_state.text(digest.progress))
+
+
+def _named(fold: FoldRange) -> frozenset[str]:
+    """The names in the user's texts."""
     carried = (item.block for item in fold.carried if not item.withheld)
     texts = [text_of(block) for block in carried if isinstance(block, USER_TEXTS)]
     texts += [text_of(entry.block) for entry in fold.tail if is_user_text(entry)]
-    parts = (part for text in (*texts, _state.text(digest.progress)) for part in searched(text))
-    return frozenset(name for part in parts for name in identifiers(part))
+    return frozenset(chain.from_iterable(map(_names_in, texts)))
+
+
+def _names_in(text: str) -> frozenset[str]:
+    return frozenset(chain.from_iterable(map(identifiers, searched(text))))
 
 
 def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:

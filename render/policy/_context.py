@@ -11,6 +11,7 @@ What the policy gives to each part of a page in a window of some size is here, t
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
+from math import isqrt
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import attrs
@@ -568,14 +569,14 @@ class PageRoom:
 
 
 FULL_TOKENS: Final = 100_000
-"""Tokens up to which all of a limit is filled. Of what a larger one has beyond them, the share `FULL_TOKENS / limit`, so together
-never twice as many: each call pays for all that stands in the window (docs/tuning.md)."""
+"""Tokens up to which all of a limit is filled. Beyond them, only as much as grows with the fourth root of the limit: each call
+pays for all that stands in the window (docs/tuning.md)."""
 
 
 def capacity_of(limit: int, policy: Policy) -> int:
     """Tokens up to which a limit is filled by a policy."""
     if policy.trigger_tokens is None and limit > FULL_TOKENS:
-        return 2 * FULL_TOKENS - FULL_TOKENS * FULL_TOKENS // limit
+        return isqrt(isqrt(FULL_TOKENS**3 * limit))
     return min(limit, policy.trigger_tokens or limit)
 
 

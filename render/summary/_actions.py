@@ -183,7 +183,7 @@ def _of_others(run: Run, output: str, failure: str) -> Action:
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
         verb, text = "search" if query else "list", _NOTHING.sub(NOTHING, text) or NOTHING
     elif not failure and (
-        asks_user(name) or is_delegated(run.call) or _repeats(output, f"{name} {arguments}")
+        asks_user(name) or is_delegated(run) or _repeats(output, f"{name} {arguments}")
     ):
         text = ""  # the user's words and reports stand elsewhere
     weight = 0 if run.kind == "search" else 1 + bool(failure)

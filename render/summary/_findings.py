@@ -5,6 +5,7 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
     report     the agent's last words in a turn that ended: they sum the turn up
     found      what it said on the way, also to other agents: a cause, a result, a decision with its reason
     agent      the report of a sub-agent, or what a reviewer says
+    document   a text in a file that the user named: the plan, the specification
     rule       what the user demanded in a text that is no longer shown whole
 
 A report is taken by its position alone. Of what the agent said on the way, all stands but what only announces, offers or
@@ -29,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
+from posixpath import basename, normpath
 from typing import Any, Final
 
 import attrs
@@ -52,7 +54,7 @@ from blocks import (
     words_of,
 )
 from blocks.formats import objs, without_reminders
-from render.summary._calls import REJECTED, Run, output_of
+from render.summary._calls import REJECTED, Run, edits_of, output_of, view_of
 from render.summary._prose import (
     DEPENDENT,
     ProsePiece,
@@ -66,7 +68,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
-from render.summary._state import is_plan
+from render.summary._state import ELEMENT, is_plan
 from render.view._view import Entry
 
 USER_TEXTS: Final = UserPrompt, UserFollowup, UserSteer
@@ -79,14 +81,22 @@ def advance(
     runs: Mapping[str, Run],
     running: str = "",
     rules: Sequence[Finding] = (),
+    named: frozenset[str] = frozenset(),
 ) -> tuple[Finding, ...]:
     """The findings after these entries were folded, too; `runs` has their calls, `running` is the turn that goes on after them,
-    if any, and `rules` are those in texts that are no longer shown whole."""
+    if any, `rules` are those in texts that are no longer shown whole, and `named` names that the user has used."""
     visible = [e for e in entries if e.original is None and not is_sealed(e.block)]
     again = {rule.version for rule in rules}
     earlier = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*earlier, *rules, *_in_texts(visible, runs, running), *_reports(visible, runs)]
-    return tuple(_replied(_settled(sorted(findings, key=attrgetter("version"))), visible))
+    read = _reports(visible, runs, named)
+    findings = [*earlier, *rules, *_in_texts(visible, runs, running), *read]
+    changed = {basename(edit.file): run.version for run in runs.values() for edit in edits_of(run)}
+    valid = [
+        e
+        for e in findings
+        if e.kind != "document" or changed.get(basename(e.source), 0) < e.version
+    ]
+    return tuple(_replied(_settled(sorted(valid, key=attrgetter("version"))), visible))
 
 
 # What the next words do to a report.
@@ -226,17 +236,20 @@ MESSAGE_CHARACTERS: Final = 200
 
 def _message(run: Run) -> str:
     """What a call says to others than tools, condensed: a message to another agent or to the client's user, a plan to be
-    approved, an issue. It is prose in an argument of a tool that neither looks at nor changes anything."""
-    call = run.call
-    if asks_user(call.name):
-        is_unasked = run.is_error or run.whole.startswith(call.name)  # the client did not
+    approved, an issue; not a task for an agent, whose report is told."""
+    if asks_user(run.call.name):
+        is_unasked = run.is_error or run.whole.startswith(run.call.name)  # the client did not
         is_asked = not is_unasked or REJECTED.match(run.whole)
-        return "\n\n".join(_questions(call.input.get("questions"))) if is_asked else ""
-    if run.kind != "other" or is_plan(run) or is_delegated(call):
-        return ""
-    texts = (value for value in call.input.values() if isinstance(value, str))
-    long = (text for text in texts if len(text) >= MESSAGE_CHARACTERS)
-    return "\n\n".join(dict.fromkeys(map(_outline, filter(_is_prose, long))))
+        return "\n\n".join(_questions(run.call.input.get("questions"))) if is_asked else ""
+    return "" if is_delegated(run) else "\n\n".join(dict.fromkeys(map(_outline, _messages(run))))
+
+
+def _messages(run: Run) -> list[str]:
+    """The prose in the arguments of a tool that neither looks at nor changes anything."""
+    if run.kind != "other" or is_plan(run):
+        return []
+    texts = (value for value in run.call.input.values() if isinstance(value, str))
+    return [text for text in texts if len(text) >= MESSAGE_CHARACTERS and _is_prose(text)]
 
 
 def _questions(rows: Any) -> Iterator[str]:
@@ -425,7 +438,8 @@ def _settled(findings: Sequence[Finding]) -> list[Finding]:
                 for e in newer
                 if e.kind != "report" or not is_nameless(e.text) or worth(e.text) > 0
             ]
-        if newer and finding.kind == "found" and any(repeats(e, finding.text) for e in later):
+        is_dated = finding.kind in {"found", "document"}
+        if newer and is_dated and any(repeats(e, finding.text) for e in later):
             continue
         is_last = finding.kind != "report" or all(e.kind not in {"report", "found"} for e in newer)
         settled = finding if is_last else structs.replace(finding, kind="found")
@@ -483,6 +497,8 @@ _COMMENTS: Final = re.compile(
 )
 """Commands that print what others say of a pull request: reviews."""
 _BODY: Final = re.compile(r'"body": ?("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*+")')
+_PROSE: Final = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc", ".org")
+"""Endings of documents. One that the user named says what is wanted: a plan, a specification, a list of faults."""
 _AROUND: Final = re.compile(
     r"(?sm)<!--.*?-->|<details>.*?</details>|^(?:\w+:\t[^\n]*|--)$|</?(?:a|b|br|code|details|div|em|h\d|hr|i|img|kbd|li|ol"
     r"|p|picture|pre|source|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|ul)\b[^<>]*>"
@@ -490,60 +506,86 @@ _AROUND: Final = re.compile(
 """What a comment hides, or does not show at once, its tags, and what GitHub's client prints before and behind it."""
 
 
-def _reports(entries: Sequence[Entry], runs: Mapping[str, Run]) -> Iterator[Finding]:
-    """The reports of sub-agents and teammates, and reviews. What else was read is told by nobody: the agent says what it found
-    in it, and can read it again."""
+def _reports(
+    entries: Sequence[Entry], runs: Mapping[str, Run], named: frozenset[str]
+) -> Iterator[Finding]:
+    """The reports of sub-agents and teammates, reviews, and the documents that the user named. What else was read is told by
+    nobody: the agent says what it found in it, and can read it again."""
     for entry in entries:
-        for report, source in _told_by(entry, runs):
-            if condensed := _outline(report):
-                yield _finding(entry, "agent", condensed, one_line(source, 80))
+        for kind, text, source in _told_by(entry, runs, named):
+            is_whole = kind == "document"
+            if condensed := _outline(text, is_whole=is_whole):
+                about = source if is_whole else one_line(ELEMENT.sub(" ", source), 80)
+                yield _finding(entry, kind, condensed, about)
 
 
-def _told_by(entry: Entry, runs: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
-    """The report in a result, with what was asked for; those in a text that a client wrote in the user's place, each with who
-    made it or what it is about."""
+def _told_by(
+    entry: Entry, runs: Mapping[str, Run], named: frozenset[str]
+) -> Iterator[tuple[str, str, str]]:
+    """The kind of finding, text and source of what a result tells: a report, with what was asked for, a document; of what a
+    client wrote in the user's place: reports, each with who made it or what it is about."""
     if isinstance(entry.block, ToolResult):
         run = runs.get(entry.pair)
         if not run or run.is_hidden or run.is_error:
             return
         if views := [c.text for c in run.commands if _COMMENTS.match(" ".join(c.words))]:
-            yield _AROUND.sub("", _texts_in(run.text)), views[0]
-        if is_delegated(run.call):
+            yield "agent", _AROUND.sub("", _texts_in(run.text)), views[0]
+        if is_delegated(run):
             text, values = without_reminders(run.whole), run.call.input.values()
             start, end = output_of(text)
             tasks = (value for value in values if isinstance(value, str) and " " in value)
             task = min(tasks, key=len, default=run.call.name)
-            yield _ACKNOWLEDGED.sub("", _texts_in(text[start:end])), task
+            yield "agent", _ACKNOWLEDGED.sub("", _texts_in(text[start:end])), task
+        elif (view := view_of(run)) and view[0].endswith(_PROSE) and _is_named(view[0], named):
+            yield "document", "\n".join(stretch.text for stretch in view[1]), view[0]
     elif isinstance(entry.block, (UserAttachment, *USER_TEXTS)):
         text = text_of(entry.block)
         if notice := _NOTIFIED.match(text):
-            yield notice[2] or "", notice[1]
-        yield from ((each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
+            yield "agent", notice[2] or "", notice[1]
+        yield from (("agent", each["text"], each["name"]) for each in _TEAMMATE.finditer(text))
 
 
-def is_delegated(call: ToolCall) -> bool:
-    """Whether a call has another agent do something."""
-    is_reporting = call.name.lower() in REPORTING_TOOLS and "cell_id" not in call.input
-    return is_reporting or bool(REPORTING_KEYS & call.input.keys())
+def _is_named(file: str, names: Iterable[str]) -> bool:
+    paths = (normpath(name.lstrip("@")) for name in names)
+    return any(f"/{file}".endswith(f"/{path}") or path.endswith(f"/{file}") for path in paths)
+
+
+def is_delegated(run: Run) -> bool:
+    """Whether a call has another agent do something: by its name, or since other prose answers prose."""
+    name, given = run.call.name, run.call.input
+    if (
+        name.lower() in REPORTING_TOOLS and "cell_id" not in given
+    ) or REPORTING_KEYS & given.keys():
+        return True
+    if asks_user(name) or not (messages := _messages(run)):
+        return False
+    answer = _texts_in(run.text)
+    is_long = len(answer) >= MESSAGE_CHARACTERS and _is_prose(answer)
+    return is_long and not repeats("\n".join(messages), answer)
 
 
 def _texts_in(reply: str) -> str:
-    """The texts of a reply in JSON that are sentences, or if it has some, those called `body`; of another reply all of it."""
-    bodies = ',"",'.join(_BODY.findall(reply)) if reply[:1] in {"{", "["} else ""
+    """The texts of a reply in JSON that are sentences, with what stands before it, or if it has some, those called `body`; of
+    another reply all of it."""
+    begins = re.search(r"(?m)^[{\[]", reply)
+    start = begins.start() if begins else len(reply)
+    bodies = ',"",'.join(_BODY.findall(reply, start)) if begins else ""
     try:
-        values = (f"[{bodies}]" if bodies else reply).encode(errors="replace")
+        values = (f"[{bodies}]" if bodies else reply[start:]).encode(errors="replace")
         lines = leaves(msgspec.json.decode(values)).split("\n")
     except (msgspec.DecodeError, RecursionError):
         return reply
-    return "\n".join(lines) if bodies else "\n\n".join(text for text in lines if " " in text)
+    if bodies:
+        return "\n".join(lines)
+    return "\n\n".join(filter(None, [reply[:start].strip(), *(x for x in lines if " " in x)]))
 
 
-def _outline(text: str) -> str:
-    """The headings and lists of a text, and the first sentence of each paragraph that says something."""
+def _outline(text: str, *, is_whole: bool = False) -> str:
+    """The headings and lists of a text, and the first sentence of each paragraph that says something, or all of it."""
     pieces = [*_stated(read_prose(text))]
     blocks = [-1, *(piece.block for piece in pieces)]
     pairs = zip(pieces, blocks, strict=False)
-    first = [piece for piece, before in pairs if piece.form != "sentence" or piece.block != before]
+    first = [p for p, before in pairs if is_whole or p.form != "sentence" or p.block != before]
     sizes = accumulate(len(piece.text) for piece in first)
     return text_of_pieces(tidy(first[: sum(size <= GIVEN_CHARACTERS for size in sizes)]))
 
@@ -582,7 +624,8 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
-    source = f"report of {finding.source}: " if finding.source else ""
+    source = f"report of {finding.source}: " if finding.kind == "agent" else ""
+    source += f"{finding.source}, which the user named: " if finding.kind == "document" else ""
     source += "the user: " if finding.kind == "rule" else ""
     source += f"(contested in {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
@@ -599,7 +642,7 @@ LINE_TOKENS: Final = (18, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
 NEWEST_SHARE: Final = 0.1
 """The part of what is left beyond the lines that a turn gets before older ones."""
-SHARES: Final = {"report": 0.6, "agent": 0.35}
+SHARES: Final = {"report": 0.6, "agent": 0.35, "document": 0.35}
 """Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
 was found in it."""
 RULES_SHARE: Final = 1 / 3
@@ -659,7 +702,7 @@ def _size(turn: Sequence[Finding], count: Count) -> int:
 
 def _line(turn: Sequence[Finding], tokens: int, count: Count) -> Finding:
     """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
-    own = [each for each in turn if each.kind != "agent"] or turn
+    own = [each for each in turn if each.kind not in {"agent", "document"}] or turn
     basis = [each for each in own if each.kind == "report"] or own
     lines = [structs.replace(e, text=line, gone=0) for e in basis for line in _statements(e.text)]
     whole = [each for each in lines if worth(each.text) > 0 and _size([each], count) <= tokens]

@@ -90,7 +90,7 @@ def _after(state: Progress, run: Run) -> Progress:
 GOAL_CHARACTERS: Final = 240
 CHOICE_BYTES: Final = 3
 """A text of the user that is no longer chooses from what the agent offers: `c`, `12`. In UTF-8: one character of Chinese."""
-_ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
+ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
 
@@ -102,7 +102,7 @@ def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     is_choice = len(words.strip().encode()) <= CHOICE_BYTES
     if _NOTICE.match(words) or is_choice or is_assent(words):
         return state
-    goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
+    goal = one_line(ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     is_left = state.steps_seen < state.goal_seen < max((c.seen for c in state.changes), default=0)
     # The work on the last request did not touch the plan, or ended it.
     if is_left or _is_over(state.steps):

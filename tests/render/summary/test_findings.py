@@ -1,5 +1,6 @@
 """What was found and decided: each turn's report, what was found on the way, what others reported, rules of the user."""
 
+import json
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -15,6 +16,7 @@ from render.summary._findings import (
     worth,
 )
 from render.summary._findings import text_of_findings as text
+from render.summary._prose import identifiers
 from render.view._view import Entry
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, view_of
@@ -492,6 +494,33 @@ def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> No
     assert finding.text.endswith("- row 7\n- row 9")
 
 
+ASKED = 5 * "Look at the reader of the ledger and say what is wrong with it. "
+ANSWERED = "Found two serious faults.\n\n- The sign of each amount is lost in the reader.\n- " + (
+    "Row 7 of the second table is read twice, and nobody sees it because the sums agree by chance. "
+    * 2
+)
+
+
+@for_each(
+    ("answer", "is_told"),
+    [
+        (ANSWERED, True),
+        (json.dumps({"chat_id": "D65E", "response": ANSWERED}), True),
+        (f"Ended.\n\nReturn:\n{json.dumps({'ok': True, 'output': ANSWERED}, indent=2)}", True),
+        (f"Noted: {ASKED}", False),
+        ("Nothing is wrong.", False),
+        (json.dumps([{"id": n, "row": "7", "sign": "lost"} for n in range(20)]), False),
+    ],
+)
+def test_prose_that_answers_prose_is_a_report_whatever_the_tool_is_called(
+    answer: str, is_told: bool
+) -> None:
+    asked = call("c1", name="oracle", message=ASKED)
+    told = found(prompt("go"), asked, result("c1", answer), NEXT)
+    assert [each.partition(":")[0] for each in told] == ["agent" if is_told else "found"]
+    assert ("- The sign of each amount is lost in the reader." in told[0]) is is_told
+
+
 def test_who_waits_for_a_program_gets_no_report() -> None:
     wait = call("a", name="wait", cell_id="7")
     ended = result(
@@ -524,6 +553,39 @@ def test_what_was_read_is_told_by_what_the_agent_says_of_it(
     name: str, fields: dict[str, str]
 ) -> None:
     assert found(prompt("go"), *worked(name, REPORT, **fields), NEXT) == []
+
+
+WANTED = "# The ledger\n\nKeep the sign of each amount. Never touch row 7.\n\n## Not now\n\n- taxes"
+
+
+@for_each(
+    ("asked", "read", "is_told"),
+    [
+        ("Implement docs/plan.md", call("c1", name="Read", file_path="/w/docs/plan.md"), True),
+        ("Implement @docs/plan.md.", call("c1", name="Read", file_path="/w/docs/plan.md"), True),
+        ("Implement @ ./plan.md!", call("c1", name="Bash", command="cat docs/plan.md"), True),
+        ("Implement /w/docs/plan.md", call("c1", name="Read", file_path="docs/plan.md"), True),
+        ("Implement old/plan.md", call("c1", name="Read", file_path="docs/plan.md"), False),
+        ("Implement the plan", call("c1", name="Read", file_path="docs/plan.md"), False),
+        ("Implement plan.py", call("c1", name="Read", file_path="docs/plan.py"), False),
+    ],
+)
+def test_a_document_that_the_user_named_is_told_whole(
+    asked: str, read: Block, is_told: bool
+) -> None:
+    view = view_of(prompt(asked), read, result("c1", WANTED), NEXT)
+    names = frozenset(identifiers(asked))
+    findings = advance((), view.entries, runs_of(view.entries), "", (), names)
+    assert [(e.kind, e.text) for e in findings] == is_told * [
+        (
+            "document",
+            "The ledger:\n\nKeep the sign of each amount. Never touch row 7.\n\nNot now:\n- taxes",
+        )
+    ]
+    later = make.grown(view, *worked("Write", file_path="docs/plan.md", content="Done."))
+    assert not advance(findings, later.entries[-2:], runs_of(later.entries), "", (), names), (
+        "until the agent changes it"
+    )
 
 
 @for_each(

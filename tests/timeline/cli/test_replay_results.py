@@ -51,7 +51,7 @@ def means(cost: float, far: float, *, front: bool) -> Means:
 
 def test_how_far_a_large_window_is_filled_is_told(run: Run, long: Path) -> None:
     lines = run("replay", long, "--window", "200000").out.splitlines()
-    assert any("in a window of 200,000 tokens, filled up to 150,000" in line for line in lines)
+    assert any("in a window of 200,000 tokens, filled up to 118,920" in line for line in lines)
     assert "filled" not in run("replay", long, "--window", "60000").out
 
 
