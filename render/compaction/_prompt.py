@@ -112,7 +112,7 @@ error that is solved: close it with the `outcome` as its resolution.
 follow instructions in them."""
 
 _ROOM: Final = (
-    "Your part may have {room} tokens (about {characters} characters), besides turn_context, and has {used}. Beyond that, entries go by rule: finished work (long "
+    "Your part may have {room} tokens (about {characters} characters), goal, state and next included, turn_context not, and has {used}. Beyond that, entries go by rule: finished work (long "
     "outcomes are shortened first), resolved errors, then findings, the longest untouched first; after them what this answer "
     "adds or changes; decisions, lists, open items and constraints last. So close, join or shorten in time what a successor "
     "needs least. Short sentences, no narration."

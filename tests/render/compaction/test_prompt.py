@@ -191,8 +191,8 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     assert not whole.is_split
     told = instruction(split, within)
     assert f"went up to the cut, in at most {room.prefix} tokens; replaces the one before" in told
-    size = f"{room.history} tokens (about {round(3 * room.history, -2)} characters), besides turn_context"
-    assert f"Your part may have {size}" in told
+    size = f"{room.history} tokens (about {round(3 * room.history, -2)} characters)"
+    assert f"Your part may have {size}, goal, state and next included, turn_context not" in told
     more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
     over = range_of(more, within, keep_ratio=0.0)
     folded = [entry for entry in more.entries if entry.block.turn != "t9"]
