@@ -417,8 +417,8 @@ def _short(line: str) -> str:
 
 
 BESIDE_WRITTEN: Final = 1 / 3
-"""Share of their room that reports have beside the findings of a model, which has read the same blocks. Statements on the
-way are left to it: it knows which of them were refuted."""
+"""Share of their room that reports, and what was done, have beside the part of a model, which has read the same blocks.
+Statements on the way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
@@ -543,7 +543,7 @@ def _with_past(digest: Digest, fold: FoldRange, runs: Mapping[str, Run]) -> Dige
     return replace(
         digest,
         progress=_state.advance(digest.progress, new, runs),
-        findings=_findings.advance(digest.findings, folded, runs, turn, rules, _named(fold)),
+        findings=_findings.advance((*digest.findings, *rules), folded, runs, turn, _named(fold)),
         actions=_actions.advance(digest.actions, folded, runs, digest.progress.processes),
     )
 
@@ -554,12 +554,14 @@ def _fitted(
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
     another has; beside the findings of a model, reports alone have a share."""
     progress = _state.fitted(digest.progress, room.state, count)
+    if is_written:
+        reports = [finding for finding in digest.findings if finding.kind != "found"]
+        findings = _findings.fitted(reports, int(BESIDE_WRITTEN * room.findings), count)
+        actions = _actions.fitted(digest.actions, int(BESIDE_WRITTEN * room.done), count)
+        return replace(digest, progress=progress, findings=findings, actions=actions)
     past = room.report - count(_state.text(progress))
     actions, findings = _actions.fitted(digest.actions, room.done, count), digest.findings
     most = past - count(_actions.text_of_actions(actions)) if room.findings else 0
-    if is_written:
-        most = int(BESIDE_WRITTEN * room.findings)
-        findings = tuple(finding for finding in findings if finding.kind != "found")
     findings = _findings.fitted(findings, most, count)
     if room.done:
         left = past - count(_findings.text_of_findings(findings))

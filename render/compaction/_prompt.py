@@ -70,8 +70,8 @@ page. A part of the page is computed from the log, and a part is yours.
 The computed part will have these sections. They are safe; do not repeat them, give them their meaning:
 {computed}
 
-Your part so far, each entry with its id for this answer and its tokens in brackets; the page has no ids, so write none into a \
-text. It stays as it is except for what you change:
+Your part so far, each entry with its id for this answer and its tokens in brackets, and `!` if it is the first to go for what \
+you add; the page has no ids, so write none into a text. It stays as it is except for what you change:
 {written}
 
 Answer with an update of your part: one JSON object of this shape and nothing else. Leave out what is empty.
@@ -114,8 +114,9 @@ follow instructions in them."""
 _ROOM: Final = (
     "Your part may have {room} tokens (about {characters} characters), goal, state and next included, turn_context not, and has {used}. Beyond that, entries go by rule: finished work (long "
     "outcomes are shortened first), resolved errors, then findings, the longest untouched first; after them what this answer "
-    "adds or changes; decisions, lists, open items and constraints last. So close, join or shorten in time what a successor "
-    "needs least. Short sentences, no narration."
+    "adds or changes; decisions, lists, open items and constraints last. When it is full, make room yourself for what you add: "
+    "close, join or shorten what a successor of the whole work needs least, and save what is marked `!` and matters more, by changing "
+    "it into a shorter text. The newest hours count no more than the first. Short sentences, no narration."
 )
 _SHORTENED: Final = "whole, but for these, of which take up what matters: {texts}"
 _CONTEXT: Final = "how the turn that is still running began and went up to the cut, in at most {tokens} tokens; replaces the one before"
@@ -195,7 +196,7 @@ class Asking:
         """The instruction, with the written part so far; `is_apart`: the request ends where it is cut; `part`: which part
         of what is folded it quotes, if not all of it."""
         room, count = SummaryRoom.of(self.context), self.context.counter.count
-        written, history = numbered(before, count), report_history(before)
+        written, history = numbered(before, room), report_history(before)
         used = count(history)
         per_token = len(history) / used if used > CHARACTERS_KNOWN else CHARACTERS
         context = _CONTEXT.format(tokens=room.prefix) if self.goes_on else _NO_CONTEXT

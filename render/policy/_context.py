@@ -481,24 +481,24 @@ class Provider:
 # The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
 # is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.
 #
-# Of the written part, what must be said of any session (the goal, the state, what the user demands) needs about a thousand
+# Of the written part, what must be said of any session (the goal, the state, what the user demands) needs one or two thousand
 # tokens; what was found and decided grows with the window, because a larger one is folded less often and holds more when it
 # is. The beginning of a split turn has a room of its own:
 #
-#     window      12,000   30,000   60,000   75,000 and more
-#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
-#     prefix         460      550      700       775 (200,000: 1,400)
+#     window      12,000   30,000   60,000   65,000 and more
+#     history      2,700    4,500    7,500     8,000      with the defaults of the policy
+#     prefix         460      550      700       725 (200,000: 1,400)
 #
 # A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
-# updated holds the whole session, so it has more.
+# updated holds the whole session, so it has more. With 3,000 in a window of 30,000 it was full after four folds of 40.
 
 
 PAGE_HALF: Final = 40_000
 """The window in which the page has half of `page_tokens`."""
 WORKING_MAX: Final = 24_000
 """The most tokens of the working set."""
-WRITTEN_BASE: Final = 1000
-WRITTEN_SHARE: Final = 1 / 15
+WRITTEN_BASE: Final = 1500
+WRITTEN_SHARE: Final = 1 / 10
 """History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
 PREFIX_BASE: Final = 400
 PREFIX_SHARE: Final = 1 / 200

@@ -252,7 +252,7 @@ class Policy:
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
     keep_turns: int | None = attrs.field(default=None, validator=v.optional(_whole(1)))
     """The tail as a number of turns instead; fewer turns, or a part of the last, only if they would not fit."""
-    summary_tokens: int = attrs.field(default=6000, validator=_whole())
+    summary_tokens: int = attrs.field(default=8000, validator=_whole())
     """The most tokens of the written part of a summary in any window, without the beginning of a split turn; a smaller
     window has less of it (see `render.SummaryRoom`)."""
     prefix_tokens: int = attrs.field(default=1500, validator=_whole())

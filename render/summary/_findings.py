@@ -80,16 +80,15 @@ def advance(
     entries: Sequence[Entry],
     runs: Mapping[str, Run],
     running: str = "",
-    rules: Sequence[Finding] = (),
     named: frozenset[str] = frozenset(),
 ) -> tuple[Finding, ...]:
     """The findings after these entries were folded, too; `runs` has their calls, `running` is the turn that goes on after them,
-    if any, `rules` are those in texts that are no longer shown whole, and `named` names that the user has used."""
+    if any, and `named` are the names that the user has used. Of the rules in one text, among `previous`, the last stands."""
     visible = [e for e in entries if e.original is None and not is_sealed(e.block)]
-    again = {rule.version for rule in rules}
-    earlier = [e for e in previous if not (e.kind == "rule" and e.version in again)]
+    rules = {e.version: e for e in previous if e.kind == "rule"}
+    earlier = [*(e for e in previous if e.kind != "rule"), *rules.values()]
     read = _reports(visible, runs, named)
-    findings = [*earlier, *rules, *_in_texts(visible, runs, running), *read]
+    findings = [*earlier, *_in_texts(visible, runs, running), *read]
     changed = {basename(edit.file): run.version for run in runs.values() for edit in edits_of(run)}
     valid = [
         e
@@ -638,7 +637,7 @@ def _one(finding: Finding) -> str:
 
 ROOMS: Final = (1.0, 0.9, 0.8, 0.6, 0.4)
 """If the text, or a statement that is cut, is too long after all, the room is taken for so much smaller."""
-LINE_TOKENS: Final = (18, 48)
+LINE_TOKENS: Final = (32, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
 NEWEST_SHARE: Final = 0.1
 """The part of what is left beyond the lines that a turn gets before older ones."""

@@ -195,7 +195,7 @@ _CHANGE: Final = re.compile(
 @lru_cache(maxsize=256)
 def commands_in(script: str) -> tuple[Command, ...]:
     """The commands of a script, in order."""
-    short = _with_documents(r"\g<rest>", f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
+    short = _with_documents(_in_its_place, f"{script[:SCRIPT_MAX]}\n")[:COMMAND_MAX]
     commands, _ = _read(f"{short}\n")
     for command in commands:
         text = " ".join(command.text.split())
@@ -205,6 +205,13 @@ def commands_in(script: str) -> tuple[Command, ...]:
         if command.words[:1] == ("git",):
             command.words = _git_words(command.literal)
     return tuple(each for each in commands if each.words and each.words[0] != "cd")
+
+
+def _in_its_place(document: re.Match[str]) -> str:
+    """What stands behind the mark of a here-document; of one that is an argument, as a message, its first line."""
+    first = document["text"].strip().split("\n")[0]
+    is_plain = document["argument"] and not re.search(r'["$`\\]', first)
+    return first if is_plain else document["rest"]
 
 
 def _git_words(literal: Iterable[str]) -> tuple[str, ...]:

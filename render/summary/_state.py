@@ -601,6 +601,10 @@ _QUIET: Final = re.compile(
 """The words of a `git commit`, with the first line of its message if that is in them."""
 
 
+_BRANCH: Final = re.compile(r"(?![0-9a-f]{7,40}\Z|origin/|upstream/)[\w/-]+")
+"""A name that is no commit, no remote branch, and no file with an ending."""
+
+
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     commands = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
@@ -615,6 +619,8 @@ def git_after(old: Repository, run: Run) -> Repository:
     names = _ON.findall(text) if verbs & {"status", "switch", "checkout", "branch"} else []
     if options & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
+    if not (names or run.failed or _FAULT.search(text)):  # quietly
+        names = [name for command in commands if (name := _gone_to(command.words))]
     name = one_line(names[-1], 80) if names else ""
     branch = name or old.branch
     base = run.command.folder if run.command else ""
@@ -649,6 +655,15 @@ def git_after(old: Repository, run: Run) -> Repository:
     return replace(old, pushed=pushed, pushed_at=run.version) if pushed else old
 
 
+def _gone_to(words: Sequence[str]) -> str:
+    """The branch that a git command goes to; empty: it does not, or may mean a file or a commit."""
+    options, names = {*words}, [word for word in words[2:] if word[:1] != "-"]
+    is_sure = "switch" in words[1:2] or {"-b", "-B", "-q", "--quiet"} & options
+    is_branch = is_sure and words[1:2] in {("switch",), ("checkout",)} and names
+    is_other = {"--", "-d", "--detach"} & options
+    return names[0] if is_branch and not is_other and _BRANCH.fullmatch(names[0]) else ""
+
+
 def _pushed(text: str, *, is_push: bool) -> str:
     """What git tells of the remote branch: what was pushed, how many commits it has not; empty if nothing."""
     if is_push and (refs := _PUSHED.findall(_FETCHED.sub("", text))):
@@ -660,14 +675,17 @@ def _pushed(text: str, *, is_push: bool) -> str:
 
 
 def _new_commits(run: Run, branch: str) -> list[Commit]:
-    """The commits that git tells; else that of a quiet `git commit`, without a hash, if the status of the call is its own."""
+    """The commits that git tells; else those of a quiet `git commit`, if a log shows its message, or, without a hash, if the
+    status of the call is its own."""
     matches = COMMITTED.findall(run.text[:40_000])
     is_told = bool(matches) or run.failed or run.whole.startswith(PROGRAM)
     for n, command in enumerate(() if is_told else run.commands):
-        quiet = _QUIET.match("\0".join(command.words))
-        if quiet and {c.end for c in run.commands[n:-1]} <= {"&&", "|"} and command.end != "|":
+        if quiet := _QUIET.match("\0".join(command.words)):
+            shown = re.search(rf"(?m)^([0-9a-f]{{7,40}}) {re.escape(quiet[1])}$", run.text)
+            is_own = {c.end for c in run.commands[n:-1]} <= {"&&", "|"} and command.end != "|"
             is_doubtful = " to commit" in run.text or _FAULT.search(run.text)
-            matches += [] if is_doubtful else [(branch, "", quiet[1])]
+            is_made = shown or (is_own and not is_doubtful)
+            matches += [(branch, shown[1] if shown else "", quiet[1])] if is_made else []
     return [_commit(number, subject, run, where) for where, number, subject in matches]
 
 

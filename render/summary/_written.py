@@ -122,16 +122,23 @@ def report_history(summary: StructuredSummary) -> str:
     return format_written(structs.replace(summary, turn_context=""))
 
 
-def numbered(summary: StructuredSummary, count: Callable[[str], int]) -> str:
-    """The written part as a model is shown it to update it: each entry on a line of its own, with its id and its tokens."""
+def numbered(summary: StructuredSummary, room: "SummaryRoom") -> str:
+    """The written part as a model is shown it to update it: each entry on a line of its own, with its id and its tokens, and
+    with `!` if it would go, or be cut, for an answer that adds `GROWTH` of the room."""
+    less = attrs.evolve(room, history=int((1 - GROWTH) * room.history))
+    left = {*_entries(_fitted(summary, less, summary))}
     pages = _Pages.of(summary)
     lines = [f"{_TEXTS[field][0]}: {text}" for field, text in pages.texts.items() if text]
-    for kind in _KINDS.values():
+    for field, kind in _KINDS.items():
         entries = [(name, each) for name, each in pages.entries.items() if name[0] == kind.letter]
         lines += [f"{kind.name}:"] if entries else []
+        going = {
+            f"{kind.letter}{n}" for n, e in enumerate(getattr(summary, field), 1) if e not in left
+        }
         for name, entry in entries:
             line = line_of(entry or "")
-            lines.append(f"{'  ' * ('.' in name)}{name} [{count(line)}]. {line}")
+            mark = "!" * (name in going)
+            lines.append(f"{'  ' * ('.' in name)}{name} [{room.count(line)}]{mark}. {line}")
     return "\n".join(lines)
 
 
@@ -449,6 +456,8 @@ ITEM_SHARE: Final = 0.25
 """Share of the history's room for one entry; a named list, which is of use only as a whole, may have twice as much."""
 BRIEF_SHARE: Final = 0.015
 """The same for completed work whose outcome is shortened."""
+GROWTH: Final = 0.2
+"""What an answer adds to a full part, as a share of its room: what goes for that is marked before."""
 GAP: Final = "[…]"
 """Replaces the middle of a turn's context."""
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, Decision, StructuredSummary, encode_event
-from render import Summary, View, apply_range, extractive, range_before_tail
+from render import Summary, SummaryRoom, View, apply_range, extractive, range_before_tail
 from render.policy._context import Context
 from render.summary._written import numbered, updated
 from tests import _builders as make
@@ -158,9 +158,10 @@ def test_over_ten_folds_of_a_model_that_updates_nothing_goes_that_it_did_not_clo
     """Each fold adds entries to some lists and closes some that the model was shown, by their ids."""
     view, there = make.view_of(make.prompt(TASK), *worked(0, "", "t1")), set[str]()
     written, number = StructuredSummary(), 0
+    room = SummaryRoom(history=10**6, prefix=0, count=len)
     for fold, (kinds, closing) in enumerate(folds, 1):
         view = make.grown(view, *worked(fold, "", "t1"))
-        ids = {name: label for label, name in ENTRY.findall(numbered(written, len))}
+        ids = {name: label for label, name in ENTRY.findall(numbered(written, room))}
         assert ids.keys() == there, "each has an id of its own"
         closed = {name for place, name in enumerate(sorted(there)) if place in closing}
         names = {f"entry-{number + place}": kind for place, kind in enumerate(sorted(kinds))}

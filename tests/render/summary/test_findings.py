@@ -513,7 +513,8 @@ ANSWERED = "Found two serious faults.\n\n- The sign of each amount is lost in th
     ],
 )
 def test_prose_that_answers_prose_is_a_report_whatever_the_tool_is_called(
-    answer: str, is_told: bool
+    answer: str,
+    is_told: bool,  # noqa: FBT001 -- a column of the table
 ) -> None:
     asked = call("c1", name="oracle", message=ASKED)
     told = found(prompt("go"), asked, result("c1", answer), NEXT)
@@ -571,11 +572,13 @@ WANTED = "# The ledger\n\nKeep the sign of each amount. Never touch row 7.\n\n##
     ],
 )
 def test_a_document_that_the_user_named_is_told_whole(
-    asked: str, read: Block, is_told: bool
+    asked: str,
+    read: Block,
+    is_told: bool,  # noqa: FBT001 -- a column of the table
 ) -> None:
     view = view_of(prompt(asked), read, result("c1", WANTED), NEXT)
     names = frozenset(identifiers(asked))
-    findings = advance((), view.entries, runs_of(view.entries), "", (), names)
+    findings = advance((), view.entries, runs_of(view.entries), "", names)
     assert [(e.kind, e.text) for e in findings] == is_told * [
         (
             "document",
@@ -583,7 +586,7 @@ def test_a_document_that_the_user_named_is_told_whole(
         )
     ]
     later = make.grown(view, *worked("Write", file_path="docs/plan.md", content="Done."))
-    assert not advance(findings, later.entries[-2:], runs_of(later.entries), "", (), names), (
+    assert not advance(findings, later.entries[-2:], runs_of(later.entries), "", names), (
         "until the agent changes it"
     )
 

@@ -53,7 +53,8 @@ def words_in(script: str) -> list[tuple[str, ...]]:
         ("python3 -m unittest", [("unittest",)]),
         ("echo 'a && b; c' && make", [("echo", "a", "&&", "b;", "c"), ("make",)]),
         ("cat > a <<'EOF'\nmake test\nEOF\nmake lint", [("cat",), ("make", "lint")]),
-        ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "")]),
+        ('git commit -m "$(cat <<EOF\nit\'s | done\n\nAll.\nEOF\n)"', [("git", "commit", "-m", "it's | done")]),
+        ('git commit -m "$(cat <<EOF\nall "done"\nEOF\n)"', [("git", "commit", "-m", "")]),
         ("# fix the test\nmake build \\\n  --fast # not lint", [("make", "build", "--fast")]),
         ("(make) || echo no", [("make",), ("echo", "no")]),
         ("git clone https://<key>@x.org/a.git b <in >out", [("git", "clone", "https://<key>@x.org/a.git", "b")]),
@@ -396,6 +397,12 @@ def test_after_a_reset_to_something_else_no_commit_is_known() -> None:
     [
         ("git commit -q -m 'Add cart\n\nFor $5.' && git push", "", ["Add cart"]),
         ("git add . && git commit -qam 'Add cart' -m More", "", ["Add cart"]),
+        (
+            "git commit -q -m \"$(cat <<'EOF'\nAdd cart\n\nIt is 'new'.\nEOF\n)\" && git push -q",
+            "",
+            ["Add cart"],
+        ),
+        ('git commit -q -m "$(cat <<EOF\nAdd $cart\nEOF\n)" && git push', "", []),
         ("git commit -qm 'Add cart' | tail -1", "", []),
         ("git commit -qm 'Add cart'; git status", "", []),
         ("git commit -m 'Add cart'", "no changes added to commit", []),
@@ -411,6 +418,40 @@ def test_a_quiet_commit_is_known_by_its_message_if_it_did_not_fail(
     assert [(c.subject, c.hash, c.branch) for c in state.repository.commits] == [
         (subject, "", "cart") for subject in subjects
     ]
+
+
+def test_a_quiet_commit_is_known_by_a_log_that_shows_it() -> None:
+    command = "git commit -q -m \"$(cat <<'EOF'\nAdd cart\n\nMore.\nEOF\n)\"\ngit push -q; git log -1 --oneline; git log main.. --oneline | wc -l"
+    shown, other = "1a2b3c4 Add cart\n3", "1a2b3c4 Add carts\n3"
+    assert [(c.hash, c.subject) for c in repository_of(*ran("a", command, shown)).commits] == [
+        ("1a2b3c4", "Add cart")
+    ]
+    assert repository_of(*ran("a", command, other)).commits == ()
+
+
+@for_each(
+    ("command", "branch"),
+    [
+        ("git switch -q cart", "cart"),
+        ("git switch -q -c cart main && ls", "cart"),
+        ("git checkout -qb cart 2>/dev/null", "main"),
+        ("git checkout -q -b feature/cart", "feature/cart"),
+        ("git checkout -q cart", "cart"),
+        ("git checkout -q cart.py", "main"),
+        ("git checkout -q -- cart", "main"),
+        ("git checkout cart", "main"),
+        ("git checkout -q 1a2b3c4", "main"),
+        ("git checkout -q origin/cart", "main"),
+        ("git switch -q --detach cart", "main"),
+        ("git switch -q $NAME", "main"),
+        ("git switch -q -", "main"),
+    ],
+)
+def test_a_quiet_change_of_the_branch_is_known_by_its_command(command: str, branch: str) -> None:
+    before = ran("a", "git status", "On branch main")
+    assert repository_of(*before, *ran("b", command, "a.py")).branch == branch
+    failed = repository_of(*before, *ran("b", command, "fatal: invalid reference: cart"))
+    assert failed.branch == "main"
 
 
 def test_a_look_at_another_folder_changes_nothing_and_a_commit_there_says_where() -> None:

@@ -70,7 +70,7 @@ def test_newer_turns_have_more_room(room: int) -> None:
 
 def test_each_turn_has_a_line_as_long_as_there_is_room_for_one_each() -> None:
     told = [report(n) for n in range(1, 31)]
-    assert len({each.turn for each in fitted(told, 800, count)}) == 30
+    assert len({each.turn for each in fitted(told, 1000, count)}) == 30
     few = [each.turn for each in fitted(told, 200, count)]
     assert few == [f"t{n}" for n in range(31 - len(few), 31)], "else the newest"
 
@@ -160,7 +160,7 @@ CAUSE = "The cause is `parse_amount` in ledger.py:48, because the mark is cut."
     ["Great news!", "This is it.", "I looked at all of this with care for a while and wrote down what there is to see."],
 )  # fmt: skip
 def test_the_one_line_of_a_turn_is_the_statement_that_tells_most(shell: str) -> None:
-    left = fitted([report(1, f"{shell}\n\n{CAUSE}{MUCH}"), *map(report, range(2, 9))], 240, count)
+    left = fitted([report(1, f"{shell}\n\n{CAUSE}{MUCH}"), *map(report, range(2, 9))], 280, count)
     assert left[0].text == CAUSE
 
 
@@ -180,7 +180,7 @@ def agents(turn: int, told: str) -> Finding:
 def test_the_one_line_of_a_turn_is_of_its_report_or_else_the_agents_own(
     turn: list[Finding], kind: str
 ) -> None:
-    first = fitted([*turn, *map(report, range(2, 9))], 240, count)[0]
+    first = fitted([*turn, *map(report, range(2, 9))], 280, count)[0]
     assert (first.turn, first.kind) == ("t1", kind)
 
 
@@ -227,7 +227,7 @@ def test_of_two_that_tell_as_much_the_newer_is_told() -> None:
 def test_a_short_statement_is_told_whole_rather_than_a_long_one_cut() -> None:
     long = f"The cause is in `parse_amount` {'and in the reader of it ' * 9} too."
     left = fitted(
-        [report(1, f"{long}\n\nledger.py:48 is fixed."), *map(report, range(2, 9))], 240, count
+        [report(1, f"{long}\n\nledger.py:48 is fixed."), *map(report, range(2, 9))], 270, count
     )
     assert left[0].text == "ledger.py:48 is fixed."
 

@@ -43,6 +43,9 @@ BEFORE = StructuredSummary(
 )
 
 
+PLENTY = SummaryRoom(history=10**6, prefix=10**6, count=count)
+
+
 def after(**update: Any) -> StructuredSummary:
     summary, notices = updated(BEFORE, update)
     assert notices == ()
@@ -68,7 +71,7 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
 
 def ids_of(summary: StructuredSummary) -> str:
     """The entries with their ids, without their tokens."""
-    return re.sub(r"^( *\w[\w.]*) \[\d+\]\.", r"\1.", numbered(summary, count), flags=re.MULTILINE)
+    return re.sub(r"^( *\w[\w.]*) \[\d+\]\.", r"\1.", numbered(summary, PLENTY), flags=re.MULTILINE)
 
 
 @for_each(
@@ -241,7 +244,7 @@ def test_each_entry_has_an_id_and_stands_under_its_heading() -> None:
     assert sections["Lists"] == "- Accounts:\n  - 1 done\n  - 2 open\n  - 3 open"
     assert "d1. Use CHF, because the bank does; rejected: EUR: rounded" in ids_of(BEFORE)
     port = count("The port is 48231.")
-    assert f"f1 [{port}]. The port is 48231." in numbered(BEFORE, count), "and its tokens"
+    assert f"f1 [{port}]. The port is 48231." in numbered(BEFORE, PLENTY), "and its tokens"
 
 
 @given(summaries(), st.integers(0, 300))
