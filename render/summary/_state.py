@@ -851,7 +851,8 @@ def _git(repository: Repository) -> Iterator[str]:
 
 _MOST: Final = (40, 24, 16, 12, 8, 5, 2, 1, 0)
 """How many entries of each list are shown, step by step; as many as in the first are kept. Of files of which nothing more is
-known than that they were changed, a third as many."""
+known than that they were changed, a third as many; of commits, which are short and say what was done, at least `COMMITS_LEAST`."""
+COMMITS_LEAST: Final = 5
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
@@ -871,6 +872,7 @@ def _smaller(progress: Progress, most: int) -> Progress:
     plain = [change for change in progress.changes if is_plain(change)]
     gone = plain[: max(len(plain) - most // 3, 0)]
     changes = [change for change in progress.changes if change not in gone][-most:]
+    commits = progress.repository.commits
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == "done")[: 2 * most]
     return replace(
         progress,
@@ -879,5 +881,5 @@ def _smaller(progress: Progress, most: int) -> Progress:
         others=progress.others + len(progress.changes) - len(changes),
         checks=progress.checks[-most:],
         processes=progress.processes[-most:],
-        repository=replace(progress.repository, commits=progress.repository.commits[-most:]),
+        repository=replace(progress.repository, commits=commits[-max(most, COMMITS_LEAST) :]),
     )

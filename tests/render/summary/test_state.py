@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from blocks import Block, Envelope, Progress, Step, ToolResult
 from render.summary._calls import runs_of
-from render.summary._state import GOAL_CHARACTERS, STEPS_MAX, advance, fitted, text
+from render.summary._state import (
+    COMMITS_LEAST,
+    GOAL_CHARACTERS,
+    STEPS_MAX,
+    advance,
+    fitted,
+    text,
+)
 from tests._builders import call, followup, note, prompt, result, said, steer, view_of
 from tests._table import for_each
 from tests.render.summary.samples import count
@@ -345,6 +352,23 @@ def test_with_little_room_files_that_were_only_written_go_first_then_the_oldest(
     plain = len(re.findall(r"\bs\d \[", text(small)))
     assert f"(changed and not listed: {13 - len(paths) - plain})" in text(small)
     assert plain < 4
+
+
+def test_with_little_room_commits_stay_longer_than_files() -> None:
+    made = [
+        b
+        for n in range(9)
+        for b in (
+            call(f"e{n}", name="edit", path=f"{n}.py", oldText="x", newText=f"def f{n}(): pass"),
+            result(f"e{n}"),
+            call(f"c{n}", name="bash", command=f"git commit -m {n}"),
+            result(f"c{n}", f"[main 1a2b3c{n}] Step {n}"),
+        )
+    ]
+    state = after(*made)
+    shown = text(fitted(state, count(text(state)) // 2, count))
+    assert len(re.findall(r"^- \d\.py ", shown, re.MULTILINE)) < COMMITS_LEAST
+    assert re.findall(r"Step (\d)", shown) == ["4", "5", "6", "7", "8"]
 
 
 def test_calls_whose_result_came_after_a_fold_are_followed() -> None:
