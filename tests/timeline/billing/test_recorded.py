@@ -1,6 +1,7 @@
 """The recorded bill: what the provider reported, at each call's own model; and a comparison that counts alike."""
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import Any, TypeAlias
 
 import attrs
@@ -321,7 +322,7 @@ def test_what_a_policy_fills_of_the_sessions_own_window_holds_what_the_log_lacks
     (unlogged, growth) = unlogged_in(
         list(zip(calls, [tokens for tokens, _ in filled.full], strict=True))
     )
-    room = 200_000 - 100_000**2 // 258_400
+    room = isqrt(isqrt(100_000**3 * 258_400))
     assert whole.replayed.settings.policy.trigger_tokens == whole.replayed.settings.limit
     assert filled.replayed.settings.policy.trigger_tokens == max(
         round((room - unlogged) / growth), room // 2
