@@ -115,10 +115,9 @@ class PromptCache:
             index, prefix = last
             is_warm = self._live(prefix, ts) is not None
             bust = is_warm and request.chain[index : index + 1] != [prefix]
-        hits = [self._hit(request, index, ts) for index, _ in request.marks]
         read = 0  # the longest entry that a mark finds; every one is renewed
-        for hit in hits:
-            if hit is not None:
+        for index, _ in request.marks:
+            if (hit := self._hit(request, index, ts)) is not None:
                 read = max(read, request.sums[hit])
                 entry = self._entries[request.chain[hit]]
                 entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.ttl_min))

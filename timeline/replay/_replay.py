@@ -671,6 +671,7 @@ def _recorded_bill(replay: Replay) -> RecordedBill:
     sent = [
         RecordedCall(point.at, call.spent, point.full_tokens, step)
         for point, call, step in zip(replay.points, calls, replay.steps, strict=True)
+        if call.spent
     ]
     is_kept = replay.options.kept_for(replay.session) > 0
     return compared_bill(bill, sent, replay.bill.summary_dollars, is_kept=is_kept)
