@@ -29,8 +29,10 @@ class SilentSummarizer:
         context = request.context
         room = SummaryRoom.of(context)
         sent = self.last[1].total if self.last else request.range.tokens_before
+        asking = Asking.of(request.view, request.range, context)
+        asked = context.counter.count(asking.text(asking.before))
         call = SummaryCall(
-            input_tokens=sent + _asked_tokens(request),
+            input_tokens=sent + asked + room.history,  # the written part is full
             cached_prefix_tokens=self._warm(context),
             output_tokens=int(UPDATE_SHARE * (room.history + room.prefix)),
         )
@@ -51,13 +53,6 @@ class SilentSummarizer:
             return 0
         step = self.last[1]
         return step.total - step.uncached
-
-
-def _asked_tokens(request: SummaryRequest) -> int:
-    """The tokens of the instruction that a model would be given, whose written part is full."""
-    asking = Asking.of(request.view, request.range, request.context)
-    room = SummaryRoom.of(request.context)
-    return request.context.counter.count(asking.text(asking.before)) + room.history
 
 
 @attrs.define
