@@ -30,9 +30,9 @@ class SilentSummarizer:
         room = SummaryRoom.of(context)
         sent = self.last[1].total if self.last else request.range.tokens_before
         asking = Asking.of(request.view, request.range, context)
-        asked = context.counter.count(asking.text(asking.before))
+        question = context.counter.count(asking.text(asking.before))
         call = SummaryCall(
-            input_tokens=sent + asked + room.history,  # the written part is full
+            input_tokens=sent + question + room.history,  # the written part is full
             cached_prefix_tokens=self._warm(context),
             output_tokens=int(UPDATE_SHARE * (room.history + room.prefix)),
         )
