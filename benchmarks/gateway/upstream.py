@@ -77,7 +77,8 @@ class Judge:
 
     def take(self, at: float, request: Mapping[str, Any]) -> None:
         """Bill one request that arrived."""
-        step = self.bill.charge(at, self.bill.flattener.sent(request))
+        sent = self.bill.cache.request(self.bill.flattener.sent(request))
+        step = self.bill.bill(at, sent)
         self.over += step.total > self.window
         if step.bust:
             self.busts_at.append(at)

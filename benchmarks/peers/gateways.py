@@ -59,7 +59,8 @@ def _through(name: str, recording: Recording, changed: Changed, clock: Clock | N
         if clock:
             clock.now = moment.at
         request, ms = changed(_CLIENT.body(moment.full, session))
-        step = bill.charge(moment.at, recording.flattener.sent(request))
+        sent = bill.cache.request(recording.flattener.sent(request))
+        step = bill.bill(moment.at, sent)
         over += step.total > recording.window
         if moment.full_tokens > recording.window:
             memory.measure(call, _as_rendered(request, moment.full))

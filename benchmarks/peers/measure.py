@@ -274,9 +274,8 @@ def row_of(
     ms: Sequence[float],
 ) -> Row:
     """The figures of an engine on one session."""
-    recall = memory.recalls.recall
-    handover = memory.handovers.handover
-    calls = max(1, len(memory.recalls.needs))
+    recall, rules, handover = memory.recall, memory.mean("rules"), memory.handover
+    calls = max(1, len(memory.needs))
     busts, over, sums = (100 * count / calls for count in counted)
     return Row(
         engine=engine,
@@ -286,7 +285,7 @@ def row_of(
         farwide=recall.far_wide or 0.0,
         quotes=recall.quotes,
         around=recall.surroundings or 0.0,
-        rules=1.0 if memory.recalls.rules is None else memory.recalls.rules,
+        rules=1.0 if rules is None else rules,
         edits=handover.edits,
         standing=handover.standing,
         whole=handover.prompts,

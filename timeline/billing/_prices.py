@@ -5,7 +5,7 @@ write costs the provider's general rate.  A model's own cheaper reads count in d
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -19,7 +19,6 @@ from timeline._models import model_named, priced_model
 from timeline.billing._prompt_cache import (
     CacheRequest,
     CacheStep,
-    FlatBlock,
     Flattener,
     PromptCache,
 )
@@ -58,29 +57,25 @@ class RunningBill:
     summary_units: float = 0.0
     ttl_min: float = 0.0
     """As `PromptCache.ttl_min`."""
-    _cache: PromptCache = attrs.field(init=False)
+    cache: PromptCache = attrs.field(init=False)
     _ordinary: Rates = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._cache = PromptCache.of(self.model, self.ttl_min)
+        self.cache = PromptCache.of(self.model, self.ttl_min)
         self._ordinary = ordinary_rates(self.model)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""
         return self.bill(ts, self.request(rendered))
 
-    def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
-        """Bill one flattened request, sent at `ts` (seconds)."""
-        return self.bill(ts, self._cache.request(blocks))
-
     def request(self, rendered: Rendered) -> CacheRequest:
         """A rendered request, as the cache sees it."""
         blocks = self.flattener.flatten(rendered.system, rendered.tools, rendered.messages)
-        return self._cache.request(blocks)
+        return self.cache.request(blocks)
 
     def bill(self, ts: float, request: CacheRequest) -> CacheStep:
         """Bill one request of `request`, sent at `ts` (seconds)."""
-        step = self._cache.send(ts, request)
+        step = self.cache.send(ts, request)
         self.dollars += price(step, self.model)
         self.units += self._ordinary.cost(step.uncached, step.read, step.written)
         self.read += step.read

@@ -96,8 +96,8 @@ class PromptCache:
     """The seconds for which marks ask at least; without marks, those for which every prefix is kept at least."""
     _entries: dict[int, _CachedPrefix] = attrs.field(init=False, factory=dict[int, _CachedPrefix])
     _entries_max: int = attrs.field(init=False, default=ENTRIES_SPARE)
-    _last: dict[str, tuple[int, int]] = attrs.field(init=False, factory=dict[str, tuple[int, int]])
-    """Block index and prefix number of the last mark of each conversation's previous request."""
+    _last: dict[str, int] = attrs.field(init=False, factory=dict[str, int])
+    """The prefix at the last mark of each conversation's previous request."""
 
     @classmethod
     def of(cls, model: Model, ttl_min: float = 0.0) -> Self:
@@ -110,15 +110,12 @@ class PromptCache:
 
     def send(self, ts: float, request: CacheRequest, conversation: str = "") -> CacheStep:
         """Send one request at `ts` (seconds). Conversations share the entries."""
-        bust = False
-        if last := self._last.get(conversation):
-            index, prefix = last
-            is_warm = self._live(prefix, ts) is not None
-            bust = is_warm and request.chain[index : index + 1] != [prefix]
-        hits = [self._hit(request, index, ts) for index, _ in request.marks]
+        last = self._last.get(conversation)
+        is_warm = last is not None and self._live(last, ts) is not None
+        bust = is_warm and last not in request.chain
         read = 0  # the longest entry that a mark finds; every one is renewed
-        for hit in hits:
-            if hit is not None:
+        for index, _ in request.marks:
+            if (hit := self._hit(request, index, ts)) is not None:
                 read = max(read, request.sums[hit])
                 entry = self._entries[request.chain[hit]]
                 entry.expires_at = max(entry.expires_at, ts + max(entry.ttl, self.ttl_min))
@@ -177,12 +174,11 @@ class PromptCache:
                 self._entries[prefix] = _CachedPrefix(ts + max(ttl, self.ttl_min), ttl)
         self._last.pop(conversation, None)
         if request.marks:
-            last = request.marks[-1][0]
-            self._last[conversation] = last, request.chain[last]
+            self._last[conversation] = request.chain[request.marks[-1][0]]
 
     def _drop_expired(self, ts: float) -> None:
         self._entries = {p: entry for p, entry in self._entries.items() if entry.expires_at > ts}
-        self._last = {name: last for name, last in self._last.items() if last[1] in self._entries}
+        self._last = {name: last for name, last in self._last.items() if last in self._entries}
         self._entries_max = 2 * len(self._entries) + ENTRIES_SPARE
 
     def _live(self, prefix: int, ts: float) -> _CachedPrefix | None:

@@ -32,7 +32,7 @@ class RecordedCall(NamedTuple):
     """A call of the recording, and the request that would have been sent for it."""
 
     at: float
-    usage: UsageRecorded | None
+    usage: UsageRecorded
     full: int
     """Our count of the whole history, which the recording agent sent as long as it did not compact."""
     step: CacheStep
@@ -226,19 +226,19 @@ def compared_bill(
     `is_kept`: whether these ask the provider to keep them as long as the recorded ones did; else for its shortest time.
     """
     recorded = [
-        (call, call.usage, model)
+        (call, model)
         for call in calls
-        if call.usage and call.usage.input and (model := priced_model(call.usage.model))
+        if call.usage.input and (model := priced_model(call.usage.model))
     ]
     if not recorded:
         return bill
-    unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in recorded])
-    seconds = kept_in([(call.at, usage) for call, usage, _ in recorded])
+    unlogged, growth = unlogged_in([(call.usage, call.full) for call, _ in recorded])
+    seconds = kept_in([(call.at, call.usage) for call, _ in recorded])
     compared = _Comparison(unlogged, growth, seconds, is_kept)
     before, more, sent = dict[str, _SentCall](), summaries, None
-    for call, usage, model in recorded:
-        is_first = sent is None
-        sent = compared.sent(call, usage, sent)
+    for call, model in recorded:
+        is_first, usage = sent is None, call.usage
+        sent = compared.sent(call, sent)
         if not is_first or call.step.total != call.full:  # not the same request as the recorded one
             step = compared.billed(sent, before.get(usage.model, sent), model)
             more += price(step, model, usage.output) - usage_price(usage, model)
@@ -280,7 +280,6 @@ class _SentCall:
     """A recorded call, and how large its prompt would have been with the whole history."""
 
     call: RecordedCall
-    usage: UsageRecorded
     whole: float
     """In the provider's tokens: as reported, unless the agent has cut its history."""
     ratio: float
@@ -299,21 +298,22 @@ class _Comparison:
     is_kept: bool
     """As in `compared_bill`."""
 
-    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _SentCall | None) -> _SentCall:
+    def sent(self, call: RecordedCall, last: _SentCall | None) -> _SentCall:
         """What a recorded call says, given the call before it."""
+        tokens = call.usage.input
         ours = self.growth * (call.full - (last.call.full if last else 0))
-        expected = ours + (last.usage.input if last else self.unlogged)
-        error = usage.input - expected
-        is_cut = last is not None and usage.input < (1 - CUT) * last.usage.input
+        expected = ours + (last.call.usage.input if last else self.unlogged)
+        error = tokens - expected
+        is_cut = last is not None and tokens < (1 - CUT) * last.call.usage.input
         is_back = last is not None and last.is_cut and error > CUT * expected
         correction = 0 if is_cut or is_back else error
         whole = ours + (last.whole if last else self.unlogged) + correction
         ratio = max(whole - self.unlogged, 0) / max(call.full, 1)
-        return _SentCall(call, usage, whole, ratio, is_cut=is_cut)
+        return _SentCall(call, whole, ratio, is_cut=is_cut)
 
     def billed(self, sent: _SentCall, last: _SentCall, model: Model) -> CacheStep:
         """How the request for a call is billed, in the provider's tokens."""
-        usage, step, share = sent.usage, sent.call.step, self._cached_share(sent, last, model)
+        (_, usage, _, step), share = sent.call, self._cached_share(sent, last, model)
         begin = _beginning(usage, model, self.unlogged)
         if sent.is_cut and share:  # what the agent wrote anew there is a part of its own cut
             begin = CacheStep(read=begin.total)
@@ -335,8 +335,8 @@ class _Comparison:
             return 0.0
         if sent.is_cut:
             return float(pause < self.seconds)
-        before = last.usage.input - self.unlogged
-        return max(sent.usage.cache_read - self.unlogged, 0) / before if before > 0 else 1.0
+        before = last.call.usage.input - self.unlogged
+        return max(sent.call.usage.cache_read - self.unlogged, 0) / before if before > 0 else 1.0
 
     def _ttl(self, usage: UsageRecorded, model: Model) -> int:
         """The seconds for which the new tokens of a request are kept."""

@@ -109,20 +109,6 @@ def call_costs(usages: Iterable[UsageRecorded | None], own: Model | None = None)
     return costs
 
 
-class CarryingCost:
-    """What a token cost that was in several prompts of a conversation, one after another."""
-
-    def __init__(self, costs: Sequence[CallCost]) -> None:
-        self._new = [cost.new for cost in costs]
-        self._old = list(accumulate((cost.old for cost in costs), initial=0.0))
-
-    def dollars(self, first: int, end: int) -> float:
-        """The dollars for one token that was first in the prompt of call `first`, and in all before call `end`."""
-        if first >= min(end, len(self._new)):
-            return 0.0
-        return self._new[first] + self._old[end] - self._old[first + 1]
-
-
 @attrs.frozen(kw_only=True)
 class PaidCall:
     """A call at a known price, and why it cost what it did."""
@@ -285,12 +271,14 @@ def piece_costs(
         cost if is_one else cost._replace(read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
         for cost, is_one in zip(costs, counted or [True] * len(costs), strict=True)
     ]
-    carried, estimates = CarryingCost(paid), list[float]()
+    old, estimates = list(accumulate((cost.old for cost in paid), initial=0.0)), list[float]()
     for piece in pieces:
-        end = piece.end
+        first, end = piece.first, piece.end
         if end is None:
-            end = next((cut for cut in cuts if cut > piece.first), len(costs))
-        dollars = growth * piece.tokens * carried.dollars(piece.first, end)
+            end = next((cut for cut in cuts if cut > first), len(costs))
+        dollars = 0.0
+        if first < min(end, len(costs)):
+            dollars = growth * piece.tokens * (paid[first].new + old[end] - old[first + 1])
         if piece.born >= 0:
             dollars += paid[piece.born].output * (round(piece.tokens) + 1) / written[piece.born]
         estimates.append(dollars)

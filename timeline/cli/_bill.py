@@ -328,7 +328,6 @@ class Sums:
     ids: Mapping[int, str]
     """By the place of a session: the shortest beginning of its id that names it among all."""
     bill: RecordedBill
-    total: Tally
     tallies: Mapping[str, Mapping[str, Tally]]
     """By name, for `days`, `projects`, `agents` and `models`."""
     parts: Mapping[str, float]
@@ -341,9 +340,6 @@ class Sums:
         others = [each.id for folder in folders for each in folder.recordings if not each.is_helper]
         sessions = sorted(billed, key=lambda each: (-each.spent.bill.dollars, each.recording.path))
         calls = [(place, call) for place, each in enumerate(sessions) for call in each.spent.calls]
-        total = Tally()
-        for _, call in calls:
-            total.add(call)
 
         def by(name: Callable[[Billed, PaidCall], str]) -> dict[str, Tally]:
             tallies = defaultdict[str, Tally](Tally)
@@ -356,7 +352,6 @@ class Sums:
             sessions=sessions,
             ids=short_ids([each.recording.id for each in sessions], others),
             bill=_sum([each.spent.bill for each in sessions], [call for _, call in calls]),
-            total=total,
             tallies={
                 "days": dict(sorted(days.items(), reverse=True)),
                 "projects": by(lambda each, _: each.project),
@@ -542,7 +537,7 @@ def _tell_sums(console: Console, sums: Sums, limit: int) -> None:
     """Print the sums of calls, and what the money was for, all in the same columns."""
     rows = list[Row]()
     headings = "calls", "prompts", "cached", "answers", "money"
-    for name, tallies in sums.tallies.items() if sums.total.calls else ():
+    for name, tallies in sums.tallies.items() if sums.calls else ():
         rows += [BLANK, ((f"by {name[:-1]}", *headings), HEADING)]
         rows += [((_homely(n), *tally.row()), "") for n, tally in list(tallies.items())[:limit]]
         if rest := list(tallies.values())[limit:]:

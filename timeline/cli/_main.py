@@ -89,29 +89,16 @@ class Commands(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def _tell_version(context: click.Context, _: click.Parameter, value: Any) -> None:
-    if value:
-        from importlib.metadata import version  # only where it is printed
-
-        print(f"foldline {version('foldline')}")
-        context.exit()
-
-
-foldline: Final = Commands(
-    "foldline",
-    help="An append-only timeline of what an agent did, rendered into model requests."
-    " Without arguments: what the sessions of agents on this machine cost.",
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_tell_version,
-            help="print the version",
-        )
-    ],
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+_with_version: Final = click.version_option(
+    package_name="foldline", message="foldline %(version)s", help="print the version"
+)
+foldline: Final = _with_version(
+    Commands(
+        "foldline",
+        help="An append-only timeline of what an agent did, rendered into model requests."
+        " Without arguments: what the sessions of agents on this machine cost.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
 )
 
 

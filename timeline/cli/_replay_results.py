@@ -257,7 +257,8 @@ def _tell_several(results: Sequence[ReplayResult], console: Console) -> None:
     if console.width >= SIZES_COLUMNS:
         everything = dollars(results[0].cost.full_history, results[0])
         is_one = len({result.session for result in results}) == 1
-        explain((*SIZES_MEAN, *[f"sending everything costs {everything}"] * is_one), console)
+        whole = [f"sending everything costs {everything}"] * is_one
+        console.print("; ".join((*SIZES_MEAN, *whole)), style="dim")
     means = compared(results)
     if not means:
         console.print(f"No recall to compare: every session {UNMEASURED}", style="dim")
@@ -266,7 +267,7 @@ def _tell_several(results: Sequence[ReplayResult], console: Console) -> None:
     left = f" of {total}; each of the others {UNMEASURED}" if counted < total else ""
     console.print(f"means over {plural(counted, 'session')}{left}", style="dim")
     console.print(_means(means))
-    explain((*MEASURES_MEAN, FRONT_MEANS), console)
+    console.print("; ".join((*MEASURES_MEAN, FRONT_MEANS)), style="dim")
     console.print()
     if len(means) > 1:
         console.print(scatter(means, results, min(console.width, 80)))
@@ -306,11 +307,6 @@ def _means(means: Sequence[Means]) -> Table:
         front = "●" if mean.is_front else ""
         table.add_row(letter(index), mean.policy, *_measures(mean), front)
     return table
-
-
-def explain(meanings: Sequence[str], console: Console) -> None:
-    """Print what the columns mean."""
-    console.print("; ".join(meanings), style="dim")
 
 
 def two_digits(value: float | None) -> str:

@@ -30,10 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.run()
     except KeyboardInterrupt:
         return _DONE
-    except OSError as error:
-        return _complain(f"{error.filename or options.port}: {error.strerror}")
-    except FoldlineError as error:
-        return _complain(str(error))
+    except (FoldlineError, OSError) as error:
+        why = str(error)
+        if isinstance(error, OSError):
+            why = f"{error.filename or options.port}: {error.strerror}"
+        sys.stderr.write(f"{why}\n")
+        return _FAILED
     return _DONE
 
 
@@ -58,11 +60,6 @@ def _report(exchange: Exchange) -> None:
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _complain(text: str) -> int:
-    sys.stderr.write(f"{text}\n")
-    return _FAILED
 
 
 if __name__ == "__main__":

@@ -71,10 +71,9 @@ class _Served:
 
     async def socket(self, http: Request) -> Response:
         """Refuse a websocket, which Codex tries first; it then uses HTTP."""
-        if http.headers.get("upgrade", "").lower() != "websocket":
-            return self._refused(RESPONSES, ApiError(405, "invalid_request_error", "Use POST"))
-        text = "This server speaks no websocket"
-        return self._refused(RESPONSES, ApiError(426, "invalid_request_error", text))
+        is_socket = http.headers.get("upgrade", "").lower() == "websocket"
+        status, text = (426, "This server speaks no websocket") if is_socket else (405, "Use POST")
+        return self._refused(RESPONSES, ApiError(status, "invalid_request_error", text))
 
     async def create(self, wire: Wire, http: Request) -> Response:
         request = await self._request(wire, http)

@@ -8,7 +8,7 @@ separately for each model.
 import json
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from itertools import count
 from typing import Any, ClassVar, Final, Self
@@ -97,6 +97,37 @@ class HttpRequest:
         return json.loads(plain)
 
 
+@attrs.define
+class PromptMeter:
+    """Counts the tokens of prompts, and simulates the provider's cache."""
+
+    counter: ModelCounter
+    _flattener: Flattener
+    cache: PromptCache
+
+    @classmethod
+    def of(cls, model: Model, factor: float) -> Self:
+        """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
+        counter = ModelCounter(attrs.evolve(model, token_factor=model.token_factor * factor))
+        cache = PromptCache.of(model)
+        return cls(counter, Flattener(counter, provider_of(model)), cache)
+
+    def flat(self, request: Json) -> list[FlatBlock]:
+        """The blocks of a request in the order of the cache; their tokens add up to those of the prompt."""
+        if "system" in request:
+            request = {**request, "system": prompt_of(request)}
+        flat = self._flattener.sent(request)
+        if request.get("tools"):  # the provider's own text about tools comes first
+            overhead = self.counter.model.tool_overhead_tokens
+            flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
+        control = request.get(_SHAPE.mark)
+        if control:  # automatic caching marks the last block that takes a mark
+            seconds = _SECONDS[control.get("ttl") or "5m"]
+            last = max(i for i, block in enumerate(flat) if block.kind not in _SHAPE.thinking)
+            flat[last] = flat[last]._replace(ttl=seconds)
+        return flat
+
+
 @attrs.define(kw_only=True)
 class FakeProvider:
     """A provider that validates, counts, caches and signs in any of its APIs, and can inject faults."""
@@ -119,9 +150,8 @@ class FakeProvider:
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
     """The exceptions that the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
-    _meters: dict[tuple[str, str], "PromptMeter"] = attrs.field(
-        init=False,
-        factory=lambda: dict[tuple[str, str], PromptMeter](),  # noqa: PLW0108 -- `PromptMeter` stands below
+    _meters: dict[tuple[str, str], PromptMeter] = attrs.field(
+        init=False, factory=dict[tuple[str, str], PromptMeter]
     )
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
     _times: Counter[str] = attrs.field(init=False, factory=Counter[str])
@@ -199,7 +229,7 @@ class FakeProvider:
         reply, fault = self._reply(request, fault, wire)
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
-        step = meter.bill(request, flat, self.clock())
+        step = meter.cache.step(self.clock(), flat, whole_prompt_ttl(request, model))
         new_id = self._ids_of(request)
         calls = [c if c.id else replace(c, id=new_id(wire.ids[1])) for c in reply.calls]
         answer = self._answer(attrs.evolve(reply, calls=calls), request, model, wire, tokens)
@@ -235,7 +265,7 @@ class FakeProvider:
         model = attrs.evolve(model, provider=wire.provider)
         return wire.rule_error(request, model) or model
 
-    def _meter(self, model: Model) -> "PromptMeter":
+    def _meter(self, model: Model) -> PromptMeter:
         key = (model.provider, model.name)
         if key not in self._meters:
             self._meters[key] = PromptMeter.of(model, self.factor)
@@ -275,41 +305,6 @@ def _checked(reply: object, responder: Responder) -> Reply | Fault:
         return reply
     name = getattr(responder, "__qualname__", in_words(responder))
     raise MisuseError(f"responder {name} must return a Reply or a Fault, not {in_words(reply)}")
-
-
-@attrs.define
-class PromptMeter:
-    """Counts the tokens of prompts, and simulates the provider's cache."""
-
-    counter: ModelCounter
-    _flattener: Flattener
-    _cache: PromptCache
-
-    @classmethod
-    def of(cls, model: Model, factor: float) -> Self:
-        """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
-        counter = ModelCounter(attrs.evolve(model, token_factor=model.token_factor * factor))
-        cache = PromptCache.of(model)
-        return cls(counter, Flattener(counter, provider_of(model)), cache)
-
-    def flat(self, request: Json) -> list[FlatBlock]:
-        """The blocks of a request in the order of the cache; their tokens add up to those of the prompt."""
-        if "system" in request:
-            request = {**request, "system": prompt_of(request)}
-        flat = self._flattener.sent(request)
-        if request.get("tools"):  # the provider's own text about tools comes first
-            overhead = self.counter.model.tool_overhead_tokens
-            flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
-        control = request.get(_SHAPE.mark)
-        if control:  # automatic caching marks the last block that takes a mark
-            seconds = _SECONDS[control.get("ttl") or "5m"]
-            last = max(i for i, block in enumerate(flat) if block.kind not in _SHAPE.thinking)
-            flat[last] = flat[last]._replace(ttl=seconds)
-        return flat
-
-    def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
-        """The billing of an accepted request, which is then added to the cache."""
-        return self._cache.step(at, flat, whole_prompt_ttl(request, self.counter.model))
 
 
 @attrs.define

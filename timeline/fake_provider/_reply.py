@@ -1,7 +1,7 @@
 """What the fake provider's model replies, cut where it exceeds the room for output, and faults that can be injected."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, Self, TypeAlias
 
 import attrs
@@ -24,14 +24,6 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The id of the call; empty: the provider makes one."""
 
 
-def _calls(calls: Iterable[Call]) -> tuple[Call, ...]:
-    return tuple(calls)
-
-
-def _blocks(blocks: Iterable[Json]) -> tuple[Json, ...]:
-    return tuple(blocks)
-
-
 @attrs.frozen(kw_only=True)
 class Reply:
     """One response, in the order in which the model writes it: thinking, text, blocks, calls."""
@@ -39,9 +31,9 @@ class Reply:
     thinking: str | None = None
     """The thinking, which the provider signs; None: no thinking block."""
     text: str = ""
-    blocks: tuple[Json, ...] = attrs.field(default=(), converter=_blocks)
+    blocks: tuple[Json, ...] = attrs.field(default=(), converter=tuple[Json, ...])
     """Content blocks that are sent unchanged, for example of a server tool."""
-    calls: tuple[Call, ...] = attrs.field(default=(), converter=_calls)
+    calls: tuple[Call, ...] = attrs.field(default=(), converter=tuple[Call, ...])
     stop_reason: str = ""
     """The stop reason; empty: `tool_use` if there are calls, otherwise `end_turn`."""
     delay_seconds: float = attrs.field(default=0.0, validator=[ge(0.0), le(DELAY_SECONDS_MAX)])

@@ -143,7 +143,6 @@ _CALLS_MAX: Final = 2
 _ROUNDS_MAX: Final = 12
 """Largest number of rounds in one turn."""
 _NAME: Final = re.compile(r"(?<![\w/.:-])(?:[\w-]+/)*[\w-]+\.[a-z]{1,5}\b")
-_QUOTE_CHARS: Final = 160
 
 
 def tutorial_responder(request: Json) -> Reply:
@@ -164,9 +163,9 @@ def tutorial_responder(request: Json) -> Reply:
             calls=calls,
         )
     if results:
-        line = results[-1].strip()[:_QUOTE_CHARS] or "nothing"
+        line = results[-1].strip()[:_TEXT_CHARS] or "nothing"
         return Reply(text=f"That is all I can see. The last thing I found: {line}")
-    return Reply(text=f"You said: {prompt.last_words[:_QUOTE_CHARS]}")
+    return Reply(text=f"You said: {prompt.last_words[:_TEXT_CHARS]}")
 
 
 def _tool(prompt: ParsedRequest) -> tuple[str, str] | None:

@@ -93,12 +93,12 @@ class Lives:
                 self.blocks[version] = event.block
                 self._by_id.setdefault(event.block.id, []).append(version)
             case BlocksHidden():
-                state, hidden = STATES[event.reason], list[int]()
-                for item in event.hidden:
-                    for at in self._by_id.get(item.block, ()):
-                        own = Change(version, at, state, item.replacement, item.artifact)
-                        self.hidden[at] = own
-                        hidden.append(at)
+                hidden = {
+                    at: Change(version, at, STATES[event.reason], item.replacement, item.artifact)
+                    for item in event.hidden
+                    for at in self._by_id.get(item.block, ())
+                }
+                self.hidden |= hidden
                 self._settle(version, hidden)
             case BlocksRestored():
                 restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
@@ -175,10 +175,7 @@ def coverage(events: Sequence[Recorded], view: View) -> Coverage:
     counts = Counter(log.place(version) for version in log.blocks)
     problems = [*_fold_problems(log, view), *_view_problems(log, view), *_pair_problems(log, view)]
     return Coverage(
-        visible=counts["visible"],
-        hidden=counts["hidden"],
-        folded=counts["folded"],
-        carried=counts["carried"],
+        **counts,
         tool_calls=sum(isinstance(block, ToolCall) for block in log.blocks.values()),
         tool_results=sum(isinstance(block, ToolResult) for block in log.blocks.values()),
         problems=tuple(problems[:PROBLEMS_MAX]),

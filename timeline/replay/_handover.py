@@ -16,6 +16,7 @@ characters.  A *prompt* is kept if it is in the request whole.
 Like recall, all three are measured at the calls whose full history exceeds the window.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import fmean
@@ -39,15 +40,17 @@ from blocks.formats import appended_texts
 from persistence.sessions import Responded, Session
 from render import Rendered
 from timeline.replay._recall import (
-    RecallMeter,
+    Needs,
+    Recall,
     RequestTexts,
     bare_lines,
-    mean,
     needs_of,
+    recall_of,
 )
 
 OLD_LINE_CHARACTERS_MIN: Final = 8
 """Shorter lines of an edit do not count."""
+DIGITS: Final = 4
 STANDING_LINE_CHARACTERS_MIN: Final = 12
 """Shorter lines of a standing instruction do not count."""
 OLD_TEXTS: Final = frozenset(
@@ -89,50 +92,48 @@ class Laid:
 
 
 @attrs.define
-class HandoverMeter:
-    """Measures what the requests of one session hand over, call by call in order."""
-
-    needs: tuple[Laid, ...]
-    _edits: list[float] = attrs.field(init=False, factory=list[float])
-    _standing: list[float] = attrs.field(init=False, factory=list[float])
-    _prompts: list[float] = attrs.field(init=False, factory=list[float])
-
-    def measure(self, call: int, text: str) -> None:
-        """Measure the request of this call, given by its text."""
-        needs = self.needs[call]
-        lines = set(bare_lines(text)) if needs.edits or needs.standing else set[str]()
-        self._edits += [lines.issuperset(old) for old in needs.edits]
-        if needs.standing:
-            self._standing.append(fmean(line in lines for line in needs.standing))
-        if needs.prompts:
-            self._prompts.append(fmean(prompt in text for prompt in needs.prompts))
-
-    @property
-    def handover(self) -> Handover:
-        """The shares over the calls measured; each edit has the same weight, wherever it was made."""
-        return Handover(
-            edits=mean(self._edits),
-            standing=mean(self._standing),
-            prompts=mean(self._prompts),
-        )
-
-
-@attrs.define
 class MemoryMeter:
     """Measures what the requests of one session still had: for recall, and for a handover."""
 
-    recalls: RecallMeter
-    handovers: HandoverMeter
+    needs: Sequence[tuple[Needs, Laid]]
+    """Of each call."""
     _texts: RequestTexts = attrs.field(init=False, factory=RequestTexts)
+    _shares: dict[str, list[float]] = attrs.field(
+        init=False, factory=lambda: defaultdict[str, list[float]](list)
+    )
+    """By measure: one for each call; for `edits` one for each, with the same weight wherever it was made."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        return cls(RecallMeter(needs_of(session)), HandoverMeter(laid_of(session)))
+        return cls(list(zip(needs_of(session), laid_of(session), strict=True)))
 
     def measure(self, call: int, rendered: Rendered) -> None:
-        text = self._texts.of(rendered)
-        self.recalls.measure(call, text)
-        self.handovers.measure(call, text)
+        """Measure the request of this call."""
+        self.measure_text(call, self._texts.of(rendered))
+
+    def measure_text(self, call: int, text: str) -> None:
+        needs, laid = self.needs[call]
+        for name, share in recall_of(needs, text).items():
+            self._shares[name].append(share)
+        lines = set(bare_lines(text)) if laid.edits or laid.standing else set[str]()
+        self._shares["edits"] += [lines.issuperset(old) for old in laid.edits]
+        if laid.standing:
+            self._shares["standing"].append(fmean(line in lines for line in laid.standing))
+        if laid.prompts:
+            self._shares["prompts"].append(fmean(prompt in text for prompt in laid.prompts))
+
+    def mean(self, name: str) -> float | None:
+        """The mean of a measure; None if it was never measured."""
+        shares = self._shares[name]
+        return round(fmean(shares), DIGITS) if shares else None
+
+    @property
+    def recall(self) -> Recall:
+        return Recall(**{name: self.mean(name) for name in attrs.fields_dict(Recall)})
+
+    @property
+    def handover(self) -> Handover:
+        return Handover(**{name: self.mean(name) for name in attrs.fields_dict(Handover)})
 
 
 # What each call needs
@@ -169,7 +170,11 @@ class _Past:
         if isinstance(block, UserPrompt | UserFollowup | UserSteer) and block.text.strip():
             self.prompts = (*self.prompts, block.text.strip())
         for kind, instruction in standing_texts(block):
-            self.standing[kind] = tuple(standing_lines(instruction))
+            self.standing[kind] = tuple(
+                line
+                for line in bare_lines(instruction)
+                if len(line) >= STANDING_LINE_CHARACTERS_MIN
+            )
 
     def needs(self, response: Iterable[Block]) -> Laid:
         shown = (tuple(line for line in old if line in self.lines) for old in edits_of(response))
@@ -187,11 +192,6 @@ def standing_texts(block: Block) -> Iterator[tuple[str, str]]:
     elif isinstance(block, ToolResult):
         for client, text in reversed([*appended_texts(text_of(block))]):
             yield client.standing, text
-
-
-def standing_lines(text: str) -> Iterator[str]:
-    """The lines of a standing instruction that count."""
-    return (line for line in bare_lines(text) if len(line) >= STANDING_LINE_CHARACTERS_MIN)
 
 
 # The edits of a response: the old text of an edit tool, in whatever depth of its arguments; each part of a patch, in

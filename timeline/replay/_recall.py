@@ -18,9 +18,8 @@ Calls that needed nothing are left out; all others have the same weight in the a
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from statistics import fmean
 from string import ascii_letters
 from typing import Final
 
@@ -52,7 +51,6 @@ SURROUNDINGS_MIN: Final = 8
 """The least characters besides the name for surroundings to count."""
 LINE_CHARACTERS: Final = 40
 WIDE_CHARACTERS: Final = 150
-DIGITS = 4
 
 
 @attrs.frozen(kw_only=True)
@@ -102,14 +100,6 @@ class Needs:
     """The beginning of each of the user's texts so far."""
 
 
-@attrs.frozen(kw_only=True)
-class CallRecall(Recall):
-    """The shares of what one call needed that its request had; None if it needed nothing of that kind."""
-
-    rules: float | None = None
-    """For the beginnings of the user's texts."""
-
-
 @attrs.define
 class RequestTexts:
     """Joins the texts of requests; caches the texts of blocks."""
@@ -130,46 +120,22 @@ class RequestTexts:
         return "\n".join(texts)
 
 
-@attrs.define
-class RecallMeter:
-    """Measures the recall of one session, call by call in order."""
-
-    needs: tuple[Needs, ...]
-    measured: list[CallRecall] = attrs.field(init=False, factory=list[CallRecall])
-
-    def measure(self, call: int, text: str) -> None:
-        """Measure how much of what the response of this call used its request had, given by its text."""
-        self.measured.append(recall_of(self.needs[call], text))
-
-    @property
-    def recall(self) -> Recall:
-        """The means over the calls measured."""
-        means = {
-            field.name: mean(getattr(call, field.name) for call in self.measured)
-            for field in attrs.fields(Recall)
-        }
-        return Recall(**means)
-
-    @property
-    def rules(self) -> float | None:
-        """The mean share of the user's own texts; None if none was measured."""
-        return mean(call.rules for call in self.measured)
-
-
-def recall_of(needs: Needs, text: str) -> CallRecall:
-    """The shares of what a response needed that a request with this text has."""
+def recall_of(needs: Needs, text: str) -> dict[str, float]:
+    """The shares of what a response needed that a request with this text has: by the fields of `Recall`, and `rules`
+    for the beginnings of the user's texts; without those of which it needed nothing."""
     far = [need.name in text for need in needs.far]
     # Without the name, its surroundings do not count.
     pairs = list(zip(needs.far, far, strict=True))
-    return CallRecall(
-        near=_share([need.name in text for need in needs.near]),
-        far=_share(far),
-        far_context=_share([is_there and _any(need.lines, text) for need, is_there in pairs]),
-        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in pairs]),
-        quotes=_share([line in text for line in needs.quotes]),
-        surroundings=_share([is_there and share_around(need, text) for need, is_there in pairs]),
-        rules=_share([rule in text for rule in needs.rules]),
-    )
+    shares: dict[str, Sequence[float]] = {
+        "near": [need.name in text for need in needs.near],
+        "far": far,
+        "far_context": [is_there and _any(need.lines, text) for need, is_there in pairs],
+        "far_wide": [is_there and _any(need.wides, text) for need, is_there in pairs],
+        "quotes": [line in text for line in needs.quotes],
+        "surroundings": [is_there and share_around(need, text) for need, is_there in pairs],
+        "rules": [rule in text for rule in needs.rules],
+    }
+    return {name: sum(each) / len(each) for name, each in shares.items() if each}
 
 
 def _any(surroundings: Sequence[str], text: str) -> bool:
@@ -181,16 +147,6 @@ def share_around(need: Need, text: str, characters: int = WIDE_CHARACTERS) -> fl
     """The share of the text around a name, `characters` on each side, that `text` has: the best of its texts."""
     excerpts = (around(seen, need.name, characters) for seen in need.texts)
     return max((share_found(excerpt, text) for excerpt in excerpts), default=1.0)
-
-
-def _share(shares: Sequence[float]) -> float | None:
-    return sum(shares) / len(shares) if shares else None
-
-
-def mean(shares: Iterable[float | None]) -> float | None:
-    """The mean of the shares that were measured; None if none was."""
-    defined = [share for share in shares if share is not None]
-    return round(fmean(defined), DIGITS) if defined else None
 
 
 # What each response needed
@@ -370,7 +326,11 @@ _LINE_NUMBER = re.compile(r"\d{1,6}[→\t:|]\s*")
 
 def quotable_lines(text: str) -> set[str]:
     """The lines of 20 to 400 characters with a letter or digit, without white space around them."""
-    return {line for line in bare_lines(text) if _is_quotable(line)}
+    return {
+        line
+        for line in bare_lines(text)
+        if LINE_CHARACTERS_MIN <= len(line) <= LINE_CHARACTERS_MAX and any(map(str.isalnum, line))
+    }
 
 
 def bare_lines(text: str) -> Iterator[str]:
@@ -378,10 +338,6 @@ def bare_lines(text: str) -> Iterator[str]:
     for line in map(str.strip, text.split("\n")):
         number = _LINE_NUMBER.match(line) if line[:1].isdigit() else None
         yield line[number.end() :] if number else line
-
-
-def _is_quotable(line: str) -> bool:
-    return LINE_CHARACTERS_MIN <= len(line) <= LINE_CHARACTERS_MAX and any(map(str.isalnum, line))
 
 
 # Rare names: paths, URLs, dotted, snake_case and camelCase names, ids, numbers.  This is deliberately not the engine's

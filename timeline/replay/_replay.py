@@ -393,13 +393,15 @@ class Replay:
         """Price and dump the request of one model call."""
         call = len(self.points)
         full_tokens, _ = self.full[call]
-        summaries = self.writer.take_calls() if self.writer else ()
+        summaries = tuple(self.writer.calls) if self.writer else ()
         self.bill.summarized(summaries)
         request = self.bill.request(rendered)
         step = self.bill.bill(at, request)
         self.steps.append(self.lasting.send(0.0, _marked(request)))
         if self.writer:
-            self.writer.sent(at, step)
+            self.writer.calls.clear()
+        if isinstance(self.writer, SilentSummarizer):
+            self.writer.last = at, step
         if full_tokens > self.replayed.settings.limit:
             self.memory.measure(call, rendered)
         words = tuple(filter(None, map(_word, rendered.decisions)))
@@ -643,9 +645,9 @@ def result_of(replay: Replay, store_bytes: int) -> ReplayResult:
         cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
         cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.dollars),
         units=_cost(bill.units, bill.summary_units, replay.reference.units),
-        recall=measures.recalls.recall,
-        rules=measures.recalls.rules,
-        handover=measures.handovers.handover,
+        recall=measures.recall,
+        rules=measures.mean("rules"),
+        handover=measures.handover,
         ms_per_call=_milliseconds(replay.milliseconds),
         store_bytes=store_bytes,
         coverage=replay.coverage,
@@ -669,6 +671,7 @@ def _recorded_bill(replay: Replay) -> RecordedBill:
     sent = [
         RecordedCall(point.at, call.spent, point.full_tokens, step)
         for point, call, step in zip(replay.points, calls, replay.steps, strict=True)
+        if call.spent
     ]
     is_kept = replay.options.kept_for(replay.session) > 0
     return compared_bill(bill, sent, replay.bill.summary_dollars, is_kept=is_kept)

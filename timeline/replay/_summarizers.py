@@ -17,38 +17,26 @@ UPDATE_SHARE = 0.4
 
 
 @attrs.define
-class Counting:
-    """A summariser that counts its calls."""
-
-    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
-
-    def take_calls(self) -> tuple[SummaryCall, ...]:
-        """The calls, real or simulated, since the last `take_calls`."""
-        calls, self._calls = tuple(self._calls), []
-        return calls
-
-
-@attrs.define
-class SilentSummarizer(Counting):
+class SilentSummarizer:
     """Writes nothing, but counts calls whose answers are as long as they may be."""
 
-    _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
-
-    def sent(self, ts: float, step: CacheStep) -> None:
-        """Note a request that was sent; the next summary call would extend it."""
-        self._last = (ts, step)
+    calls: list[SummaryCall] = attrs.field(factory=list[SummaryCall])
+    last: tuple[float, CacheStep] | None = None
+    """The time and the billing of the last request, which the next summary call would extend."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         summary = extractive(request.range)
         context = request.context
         room = SummaryRoom.of(context)
-        sent = self._last[1].total if self._last else request.range.tokens_before
+        sent = self.last[1].total if self.last else request.range.tokens_before
+        asking = Asking.of(request.view, request.range, context)
+        question = context.counter.count(asking.text(asking.before))
         call = SummaryCall(
-            input_tokens=sent + _asked_tokens(request),
+            input_tokens=sent + question + room.history,  # the written part is full
             cached_prefix_tokens=self._warm(context),
             output_tokens=int(UPDATE_SHARE * (room.history + room.prefix)),
         )
-        self._calls.append(call)
+        self.calls.append(call)
         provenance = summary.provenance and msgspec.structs.replace(
             summary.provenance,
             model="stand-in",
@@ -61,32 +49,23 @@ class SilentSummarizer(Counting):
     def _warm(self, context: Context) -> int:
         """The tokens of the previous request that are still in the cache."""
         kept_seconds = min(context.provider.rates(context.model, 0).writes, default=0)
-        if self._last is None or context.now - self._last[0] >= kept_seconds:
+        if self.last is None or context.now - self.last[0] >= kept_seconds:
             return 0
-        step = self._last[1]
+        step = self.last[1]
         return step.total - step.uncached
 
 
-def _asked_tokens(request: SummaryRequest) -> int:
-    """The tokens of the instruction that a model would be given, whose written part is full."""
-    asking = Asking.of(request.view, request.range, request.context)
-    room = SummaryRoom.of(request.context)
-    return request.context.counter.count(asking.text(asking.before)) + room.history
-
-
 @attrs.define
-class RecordingSummarizer(Counting):
+class RecordingSummarizer:
     """Passes requests on to a model, and counts the calls made."""
 
     _inner: ModelSummarizer
+    calls: list[SummaryCall] = attrs.field(factory=list[SummaryCall])
 
     @property
     def name(self) -> str:
         """The name under which prepared summaries are stored."""
         return self._inner.name
-
-    def sent(self, ts: float, step: CacheStep) -> None:
-        """Do nothing: the real provider does its own caching."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         try:
@@ -104,4 +83,4 @@ class RecordingSummarizer(Counting):
                 cached_prefix_tokens=spent.cached_tokens,
                 output_tokens=spent.output_tokens,
             )
-            self._calls.append(call)
+            self.calls.append(call)

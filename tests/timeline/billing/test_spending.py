@@ -17,8 +17,7 @@ from blocks import (
     UserPrompt,
 )
 from persistence.sessions import Arrived, Item, Responded, Session
-from timeline.billing import call_costs, spending_of
-from timeline.billing._spending import CarryingCost
+from timeline.billing import PaidBlock, call_costs, piece_costs, spending_of
 
 MODEL = "claude-opus-4-6"
 INPUT, READ, WRITE, OUTPUT = 5e-6, 5e-7, 6.25e-6, 25e-6
@@ -69,18 +68,23 @@ def session(*items: Item | list[Item]) -> Session:
     return Session(name="s", format="claude-code", items=tuple(flat))
 
 
+def sized(tokens: int, first: int, end: int | None = None) -> PaidBlock:
+    """A block that no call wrote."""
+    return PaidBlock("", "", tokens, -1, first, end)
+
+
 def test_a_block_is_paid_when_it_is_new_and_again_in_each_later_prompt() -> None:
     costs = call_costs([used(0, 1_000), used(1_000, 500), used(1_500, 0)])
-    carried = CarryingCost(costs)
-    assert carried.dollars(0, 3) == pytest.approx(WRITE + 2 * READ)
-    assert carried.dollars(1, 3) == pytest.approx(WRITE + READ)
-    assert carried.dollars(1, 2) == pytest.approx(WRITE)
-    assert carried.dollars(3, 3) == 0.0, "it was in no prompt"
+    first, second, never = piece_costs(costs, [sized(1_000, 0), sized(500, 1), sized(10, 3)])
+    assert first == pytest.approx(1_000 * (WRITE + 2 * READ))
+    assert second == pytest.approx(500 * (WRITE + READ))
+    assert never == 0.0, "it was in no prompt"
+    assert piece_costs(costs, [sized(1_000, 0), sized(500, 1, 2)])[1] == pytest.approx(500 * WRITE)
 
 
 def test_where_the_cache_was_lost_old_tokens_are_paid_like_new_ones() -> None:
     costs = call_costs([used(0, 1_000), used(0, 1_500)])
-    assert CarryingCost(costs).dollars(0, 2) == pytest.approx(2 * WRITE)
+    assert piece_costs(costs, [sized(1_000, 0)]) == [pytest.approx(1_000 * 2 * WRITE)]
 
 
 def test_a_tool_and_its_file_cost_what_was_written_of_them_and_what_carried_them() -> None:

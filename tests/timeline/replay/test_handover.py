@@ -24,7 +24,7 @@ from tests._table import for_each
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.talk import TURN, asked, talk
 from timeline.replay import ReplayOptions, replay
-from timeline.replay._handover import Handover, HandoverMeter, Laid, edits_of, laid_of
+from timeline.replay._handover import Handover, Laid, MemoryMeter, edits_of, laid_of
 
 PATCH = """*** Begin Patch
 *** Update File: a.py
@@ -75,9 +75,9 @@ def attached(text: str, standing: str) -> UserAttachment:
 
 def handed(history: Session, *texts: str) -> Handover:
     """The measures of a session whose calls had these texts."""
-    meter = HandoverMeter(laid_of(history))
+    meter = MemoryMeter.of(history)
     for number, text in enumerate(texts):
-        meter.measure(number, text)
+        meter.measure_text(number, text)
     return meter.handover
 
 

@@ -360,7 +360,7 @@ def test_what_two_requests_have_in_common_is_read_by_the_providers_rules() -> No
 @pytest.mark.usefixtures("plain")
 def test_the_provider_says_what_a_long_prompt_costs() -> None:
     model = Model(name="plain", price_input=2.0, price_output=10.0)
-    step = Replay.begin(invented(turns=1), ReplayOptions()).bill._cache.step(0, [])
+    step = Replay.begin(invented(turns=1), ReplayOptions()).bill.cache.step(0, [])
     assert price(step, model) == 0
     call = SummaryCall(input_tokens=LONG, cached_prefix_tokens=1_000, output_tokens=100)
     assert summary_price(call, model) == pytest.approx((4_000 * 2 + 1_000 + 100 * 10) / 1e6)

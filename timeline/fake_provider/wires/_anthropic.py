@@ -15,6 +15,7 @@ from timeline.fake_provider.wires._wire import (
     child,
     event,
     pieces,
+    unknown_field,
 )
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
@@ -60,14 +61,12 @@ def request_of(body: Json, _: Mapping[str, str], headers: Mapping[str, str]) -> 
 
 def shape_error(request: Json, purpose: Purpose) -> ApiError | None:
     """The error for fields of a request that are missing or not known."""
-    for name in (
-        ("messages", "model") if purpose == "count" else ("max_tokens", "messages", "model")
-    ):
+    required = ("messages", "model") if purpose == "count" else ("max_tokens", "messages", "model")
+    for name in required:
         if name not in request:
             return invalid(f"{name}: Field required")
-    for name in request:
-        if name not in _FIELDS:
-            return invalid(f"{name}: Extra inputs are not permitted")
+    if field := unknown_field(request, _FIELDS):
+        return invalid(f"{field}: Extra inputs are not permitted")
     if not isinstance(request["model"], str):
         return invalid("model: Input should be a valid string")
     tokens_max = request.get("max_tokens", 1)
