@@ -551,10 +551,9 @@ def _is_named(file: str, names: Iterable[str]) -> bool:
 
 def is_delegated(run: Run) -> bool:
     """Whether a call has another agent do something: by its name, or since other prose answers prose."""
-    name, given = run.call.name, run.call.input
-    if (
-        name.lower() in REPORTING_TOOLS and "cell_id" not in given
-    ) or REPORTING_KEYS & given.keys():
+    name, arguments = run.call.name, run.call.input
+    is_known = name.lower() in REPORTING_TOOLS and "cell_id" not in arguments
+    if is_known or REPORTING_KEYS & arguments.keys():
         return True
     if asks_user(name) or not (messages := _messages(run)):
         return False
