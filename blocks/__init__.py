@@ -218,6 +218,7 @@ from blocks._summary import FileChange as FileChange
 from blocks._summary import Finding as Finding
 from blocks._summary import NamedList as NamedList
 from blocks._summary import OpenItem as OpenItem
+from blocks._summary import Past as Past
 from blocks._summary import Process as Process
 from blocks._summary import Progress as Progress
 from blocks._summary import Region as Region

@@ -266,6 +266,13 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The turn in which it was contradicted, or taken back, at once."""
 
 
+class Past(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was found and done, as a fold with all of the policy's room would show it."""
+
+    findings: tuple[Finding, ...] = ()
+    actions: tuple[Action, ...] = ()
+
+
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The deterministic record of what all compactions of a timeline have folded so far."""
 
@@ -284,3 +291,5 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Progress = Progress()
     findings: tuple[Finding, ...] = ()
     """What was found and decided, in log order."""
+    held: Past | None = None
+    """What the next fold begins with, if this one had less room than the policy gives."""

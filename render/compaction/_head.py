@@ -38,6 +38,7 @@ from blocks import (
     Carried,
     Digest,
     Note,
+    Past,
     Plan,
     RangeSummary,
     StructuredSummary,
@@ -422,9 +423,8 @@ Statements on the way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
-"""Share of its room by the policy that the report has even if the target leaves less, since what one tight fold cuts is lost to all
-later ones; and the most that it then has of the room before the next compaction is due, since a page that fills it brings that one
-at once."""
+"""Share of its room by the policy that the report has even if the target leaves less; and the most that it then has of the room
+before the next compaction is due, since a page that fills it brings that one at once."""
 FOLDED_SHARE: Final = 1 / 2
 """The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
 REPORT_SHARE: Final = 1 / 3
@@ -506,8 +506,13 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     room = _page_room(view, fold, count(format_written(block.summary)), context)
     runs = runs_of((*fold.folded, *fold.tail))
-    digest = _with_past(counted(previous, fold.folded), fold, runs)
-    digest = _fitted(digest, room, count, is_written=block.summary.complete)
+    past = _with_past(counted(previous, fold.folded), fold, runs)
+    digest = _fitted(past, room, count, is_written=block.summary.complete)
+    tokens = round(context.policy.page_tokens / context.squeeze)
+    whole = PageRoom.of(attrs.evolve(context.policy, page_tokens=tokens), context.capacity)
+    if room.report < whole.report:
+        held = _fitted(past, whole, count, is_written=block.summary.complete)
+        digest = replace(digest, held=Past(findings=held.findings, actions=held.actions))
     return _with_working_set(digest, fold, runs, room, count)
 
 
@@ -515,6 +520,8 @@ def counted(previous: RangeSummary | None, folded: Sequence[Entry]) -> Digest:
     """The digest so far, with how much is folded now. It goes on from the page before, so it covers everything that is no
     longer visible; a turn that was split counts once."""
     before = previous.digest if previous else Digest()
+    if held := before.held:
+        before = replace(before, findings=held.findings, actions=held.actions, held=None)
     turns = {entry.block.turn for entry in folded}.difference(
         previous.covered_turn_ids if previous else ()
     )

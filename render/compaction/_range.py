@@ -70,7 +70,7 @@ from blocks import (
 )
 from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
-from render.stages._budget import account, fitting_of, target_of, total_tokens
+from render.stages._budget import fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
 from render.view._fold import decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
@@ -559,21 +559,12 @@ def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fitte
 
 
 def _first_fitting(tries: Iterable[FittedRange]) -> FittedRange | None:
-    """The first that fits. If none does, the last; but the first where what the user says now is longer than all of that:
-    a smaller page does not help, and what it lacks is lost to all later ones."""
-    first = last = None
+    """The first that fits, or else the last."""
+    last = None
     for last in tries:
         if last.fits:
-            return last
-        first = first or last
-    return first if last and _is_prompt_too_long(last) else last
-
-
-def _is_prompt_too_long(fitted: FittedRange) -> bool:
-    context, sizes = fitted.context, account(fitted.after, fitted.context)
-    texts = (text_of(entry.block) for entry in fitted.range.tail if is_user_text(entry))
-    tokens = sum(map(context.counter.count, texts))
-    return tokens + context.prefix.tokens > (context.capacity - sizes.prefix) / sizes.ratio
+            break
+    return last
 
 
 def _ranges(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRange]:
@@ -622,4 +613,4 @@ def squeezed(context: Context, factor: float) -> Context:
         user_ratio=policy.user_ratio * laid_down,
         standing_ratio=policy.standing_ratio * laid_down,
     )
-    return attrs.evolve(context, policy=smaller)
+    return attrs.evolve(context, policy=smaller, squeeze=factor)

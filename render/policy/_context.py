@@ -647,6 +647,8 @@ class Context:
     """A key that all requests of one timeline share, for the provider's cache; empty: none."""
     validate: bool = False
     """Whether each request is checked against the rules of its provider."""
+    squeeze: float = 1.0
+    """The factor by which the policy's shares are smaller than those of the timeline (see `squeezed`)."""
     can_externalize: bool = False
     """Whether there is an artifact store for large content."""
     can_encrypt: bool = False

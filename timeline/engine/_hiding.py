@@ -434,6 +434,9 @@ def _without_quotations(
     versions, digest = frozenset(hidden), summary.digest
     regions = tuple(r for r in digest.regions if versions.isdisjoint((r.seen, *r.sources)))
     findings = tuple(each for each in digest.findings if each.version not in versions)
+    if held := digest.held:
+        left = tuple(each for each in held.findings if each.version not in versions)
+        digest = replace(digest, held=replace(held, findings=left))
     rest = replace(digest, regions=regions, findings=findings)
     return redaction.redacted(replace(summary, digest=rest))
 

@@ -218,7 +218,7 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
     assert squeezed(before, 1.0) is before
     after = squeezed(before, 0.25)
     assert after.policy == steady(page_tokens=2_000, working_ratio=0.1, user_ratio=0.2)
-    assert attrs.evolve(after, policy=policy) == before
+    assert attrs.evolve(after, policy=policy, squeeze=1.0) == before
     least = squeezed(before, 0.02).policy
     assert least.user_ratio / 0.2 == pytest.approx(0.1**0.5), "what the user laid down"
     assert least.standing_ratio / policy.standing_ratio == pytest.approx(0.1**0.5)

@@ -6,6 +6,7 @@ import pytest
 from blocks import Block, text_of
 from render import (
     Context,
+    View,
     apply_compaction,
     apply_range,
     compaction_due,
@@ -125,7 +126,7 @@ def test_what_one_part_leaves_of_its_room_another_has() -> None:
 
 
 def test_what_was_found_keeps_a_third_of_its_room_however_little_the_target_leaves() -> None:
-    """What one fold cuts, no later one has: standing instructions and a model's part may fill the target for a moment."""
+    """Standing instructions and a model's part may fill the target for a moment."""
     within = context(policy=steady(target_ratio=0.02))
     sections = _page(make.prompt("go", "t1"), *_spoken(), within=within)
     least = LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
@@ -142,18 +143,31 @@ def test_a_page_whose_target_leaves_little_leaves_room_before_the_next_compactio
 
 
 @for_each("limit", [4_000, 100_000])
-def test_beside_a_prompt_that_is_longer_than_the_window_the_page_keeps_its_third(
-    limit: int,
-) -> None:
-    """No page is small enough beside it, and what one page lacks, all later ones lack. Also if the window is small by the
-    policy."""
+@for_each("tokens", [3_700, 4_100])
+def test_what_a_fold_has_no_room_for_the_next_one_tells(limit: int, tokens: int) -> None:
+    """Beside a prompt, or a result, that fills the window or more, also if the window is small by the policy."""
     within = context(limit=limit, policy=steady(trigger_tokens=4_000))
-    spoken, now = _spoken()[:300], make.prompt("x" * 4 * 4_100, "t99")
-    fitted = fitting_range(make.view_of(make.prompt("go", "t1"), *spoken, now), within, "proactive")
-    assert fitted
-    assert fitted.after.compaction
-    found = within.counter.count(text(fitted.after.compaction.event.summary.digest.findings))
-    assert found >= 0.8 * LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
+    spoken, now = _spoken()[:300], make.prompt("x" * 4 * tokens, "t99")
+    view = make.view_of(make.prompt("go", "t1"), *spoken, now)
+    tight = fitting_range(view, within, "proactive")
+    assert tight
+    assert _found(tight.after, within) < 100
+    later = make.grown(
+        tight.after, make.said("Done.", "t99"), *rounds(3, "t99"), make.prompt("And now?", "t100")
+    )
+    after = compacted(later, within)
+    assert (
+        _found(after, within)
+        >= 0.8 * LEAST_SHARE * PageRoom.of(within.policy, within.capacity).report
+    )
+    assert after.compaction
+    assert after.compaction.event.summary.digest.findings[0].turn == "t1"
+
+
+def _found(view: View, within: Context) -> int:
+    """Tokens of what a page tells of what was found."""
+    assert view.compaction
+    return within.counter.count(text(view.compaction.event.summary.digest.findings))
 
 
 def test_what_is_read_grows_by_a_third_of_what_is_folded() -> None:
