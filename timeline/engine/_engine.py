@@ -51,7 +51,6 @@ from blocks import (
     SummaryRequested,
     TimelineId,
     TokensCounted,
-    ToolResult,
     Trigger,
     UnknownPathError,
     UsageRecorded,
@@ -305,29 +304,19 @@ class Engine:
 
     def append(self, blocks: Sequence[Block], fit: Fit) -> Flow[int]:
         """Append blocks in one commit, with the content of confidential results in artifacts; return the new version."""
-        events = self.appended(blocks)
-        return (yield from self._with_sealed(events, partial(self.commit, fit=fit)))
+        return (yield from self.append_sealed(self.appended(blocks), fit))
 
-    def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events directly after the view, with the content of confidential results in artifacts; return the
-        new version.
+    def append_sealed(self, events: Sequence[Event], fit: Fit | None = None) -> Flow[int]:
+        """Append events, with the content of confidential results in artifacts; return the new version. `fit` is as for
+        `commit`; None: they must come directly after the view.
 
         Raises:
             VersionConflictError: another writer was faster; see `repeated`.
         """
-        return (yield from self._with_sealed(events, self.append_here))
-
-    def _with_sealed(
-        self, events: Sequence[Event], write: Callable[[Sequence[Event]], Flow[int]]
-    ) -> Flow[int]:
-        """Write events after the content of confidential results among them has been put into artifacts."""
-        if not any(
-            isinstance(e, BlockAppended) and isinstance(e.block, ToolResult) for e in events
-        ):
-            return (yield from write(events))
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
-            return (yield from write(sealed))
+            write = self.append_here(sealed) if fit is None else self.commit(sealed, fit)
+            return (yield from write)
         except (MisuseError, DataError, VersionConflictError):  # nothing was written
             yield from self.sealing.put_back(sealed)
             raise
