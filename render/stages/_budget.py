@@ -185,12 +185,12 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
     Uses the same counts as the final request, so the probe and the request cannot disagree.
     """
     total = total_tokens(view, context)
+    if _breaker_is_open(view, total, context):
+        return None
     if is_over(view, context):
-        return None if _breaker_is_open(view, total, context) else "proactive"
+        return "proactive"
     cold = context.policy.cold_ratio * min(budget_of(context), context.capacity)
-    if total > cold and view.state.touched_at and is_cold(view, context):
-        return None if _breaker_is_open(view, total, context) else "cold"
-    return None
+    return "cold" if total > cold and view.state.touched_at and is_cold(view, context) else None
 
 
 def is_cold(view: View, context: Context) -> bool:
@@ -223,12 +223,6 @@ def total_tokens(view: View, context: Context) -> int:
     return account(view, context).total
 
 
-def corrected(estimated: int, view: View, context: Context) -> int:
-    """An estimated number of tokens, corrected by the provider's reports."""
-    calibration = _calibration(view, context)
-    return round(estimated * calibration.ratio + calibration.prefix)
-
-
 def _standing_cut(view: View, context: Context) -> int:
     """Tokens by which the newest compaction shortened standing instructions."""
     if view.compaction is None:
@@ -242,11 +236,6 @@ def _standing_cut(view: View, context: Context) -> int:
             if item.clipped and not item.withheld and standing_of(item.block)
         ),
     )
-
-
-def _calibration(view: View, context: Context) -> Calibration:
-    known = view.state.calibrations if context.calibrate else {}
-    return known.get(context.model.name) or Calibration()
 
 
 def account(view: View, context: Context, returned: int = 0) -> Account:
@@ -271,7 +260,8 @@ def _account(view: View, context: Context) -> Account:
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum([piece.tokens for piece in pieces])
     estimated = prefix.tokens + messages
-    calibration = _calibration(view, context)
+    known = view.state.calibrations if context.calibrate else {}
+    calibration = known.get(context.model.name) or Calibration()
     return Account(
         model=context.model.name,
         known=context.model.known,
@@ -283,7 +273,7 @@ def _account(view: View, context: Context) -> Account:
         messages=messages - head,
         limit=context.limit,
         output=context.output_tokens,
-        total=corrected(estimated, view, context),
+        total=round(estimated * calibration.ratio + calibration.prefix),
         estimated=estimated,
         ratio=calibration.ratio,
         prefix=calibration.prefix,

@@ -494,12 +494,10 @@ def strip_unbound(view: View, context: Context) -> View:
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking that the provider would refuse at its current place."""
-    rules = context.limits.thinking
-    if "bound" in rules:
+    if "bound" in context.limits.thinking:
         shown = view.shown
         yield from misplaced(shown, context.encoder.pieces(shown), context)
-    if "bound" in rules or view.rewritten:
-        yield from _behind_rewrite(view, context)
+    yield from _behind_rewrite(view, context)
 
 
 def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:

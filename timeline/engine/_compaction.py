@@ -113,7 +113,11 @@ class Compactor:
             return view
         facts = yield from self.facts(view, context, trigger, attempt.cuts)
         trial = render.draft_compaction(view, context, trigger, facts)
-        if trial and is_worth_it(trial, context) and not (yield from self.stored(view, trial)):
+        if (
+            trial
+            and is_worth_it(trial, context)
+            and not (yield from self.artifact_service.move(view, trial.draft))
+        ):
             facts = attrs.evolve(facts, disabled_rungs=frozenset({"externalize"}))
             trial = render.draft_compaction(view, context, trigger, facts)
         if trial is None:
@@ -186,7 +190,7 @@ class Compactor:
             yield from self.share(request, event, attempt.engine)
         return view, summary
 
-    # What it needs to know, and to store.
+    # What it needs to know.
 
     def facts(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
@@ -199,12 +203,6 @@ class Compactor:
             return facts
         current = yield from self.artifact_service.current(view, context)
         return attrs.evolve(facts, current=current)
-
-    def stored(self, view: View, trial: CompactionTrial) -> Flow[bool]:
-        """Store what a draft externalizes; return whether all of it is in the artifact store."""
-        if "externalize" not in trial.draft.rungs:
-            return True
-        return (yield from self.artifact_service.move(view, trial.draft))
 
     # Hooks.
 
@@ -530,14 +528,14 @@ class Preparation:
     """Prepares summaries in the background, at most one at a time."""
 
     engine: Engine
-    is_possible: bool = attrs.field(init=False)
-    """Whether the summariser calls a model at all."""
     _work: Future[None] | Task[None] | None = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
     """Version of the compaction after which a preparation was last started."""
 
-    def __attrs_post_init__(self) -> None:
-        self.is_possible = not self.engine.compactor.is_free
+    @property
+    def is_possible(self) -> bool:
+        """Whether the summariser calls a model at all."""
+        return not self.engine.compactor.is_free
 
     def start(self, context: Context) -> Flow[None]:
         """Start a preparation if `prepare_ratio` is exceeded and none is running; at most once between two
