@@ -260,8 +260,8 @@ def _account(view: View, context: Context) -> Account:
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum([piece.tokens for piece in pieces])
     estimated = prefix.tokens + messages
-    known = view.state.calibrations if context.calibrate else {}
-    calibration = known.get(context.model.name) or Calibration()
+    calibrations = view.state.calibrations if context.calibrate else {}
+    calibration = calibrations.get(context.model.name) or Calibration()
     return Account(
         model=context.model.name,
         known=context.model.known,

@@ -198,11 +198,8 @@ class Compactor:
         """The facts that a draft needs from outside the log: cuts of prepared summaries, and the current state of
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
-        facts = render.ExternalFacts(cuts=cuts, on_refused=_refused)
-        if self.artifact_service.probe is None:
-            return facts
         current = yield from self.artifact_service.current(view, context)
-        return attrs.evolve(facts, current=current)
+        return render.ExternalFacts(cuts=cuts, current=current, on_refused=_refused)
 
     # Hooks.
 

@@ -77,7 +77,7 @@ from timeline.observe._traces import SafeSpan, Traces, compacted_attributes
 
 if TYPE_CHECKING:
     from render import Decided, FoldRange, Need, Summary
-    from timeline.observe._steps import Observer, StepKind
+    from timeline.observe._steps import Observer
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -127,7 +127,6 @@ _STEP_FIELDS: Final = (
     *("blocks", "first", "last", "detail"),
 )
 """The fields of a step that become attributes in a trace."""
-_LAST_STEPS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
 def rest_after(name: str, conflicts: int) -> float:
@@ -283,7 +282,7 @@ class Engine:
         from timeline.observe._steps import steps_of  # here, because only an observer needs it
 
         for step in steps_of(self.id, made.before, made.rendered, context):
-            if is_repeated and step.kind in _LAST_STEPS:
+            if is_repeated and step.kind in {"rehydrated", "rendered"}:
                 continue
             fields = {f"foldline.{name}": getattr(step, name) for name in _STEP_FIELDS}
             span.add_event(f"foldline.{step.kind}", fields)

@@ -205,7 +205,7 @@ class Hides:
         blocks = [block for _, block in blocks_of(log)] if hidden else []
         by_content = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
         visible = (_content(block) for block in blocks if block.id not in hidden)
-        for content in (_content(), *visible):
+        for content in (_NOTHING, *visible):
             by_content.pop(content, None)
         return cls(by_block=hidden, by_content=by_content)
 
@@ -226,10 +226,11 @@ class Hides:
                 yield replace(item, block=block.id)
 
 
-def _content(block: Block | None = None) -> bytes:
-    """What a block says, or what one says that says nothing."""
-    if block is None:
-        return msgspec.json.encode(("", "", ()))
+_NOTHING: Final = msgspec.json.encode(("", "", ()))
+
+
+def _content(block: Block) -> bytes:
+    """What a block says; `_NOTHING`: nothing."""
     call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
     return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
 

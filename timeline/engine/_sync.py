@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import msgspec
@@ -25,7 +25,6 @@ from blocks import (
     Agreed,
     Answered,
     ArgumentError,
-    AssistantBlock,
     AssistantCompletion,
     AssistantThinking,
     Block,
@@ -74,16 +73,13 @@ from blocks.formats import (
     messages_from,
     parts_in,
 )
-from render import View
+from render import View, response_of
 from timeline._flow_drivers import Flow, blocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
 if TYPE_CHECKING:
     from timeline.engine._operations import OnDivergence
-
-FORK_HASH: Final = 12
-"""Length of the hash at the end of a fork's name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -234,7 +230,7 @@ def _fork_name(parent: str, chain: str, *, is_whole: bool) -> str:
     that ends there. Names do not grow, however often forks are forked again."""
     root, kind = parent.partition("~")[0], "=" if is_whole else "~"
     digest = sha256(f"{parent}{kind}{chain}".encode("utf-8", "surrogatepass"))
-    return f"{root}~{digest.hexdigest()[:FORK_HASH]}"
+    return f"{root}~{digest.hexdigest()[:12]}"
 
 
 def _is_fresh_copy(view: View) -> bool:
@@ -488,8 +484,8 @@ class HistoryMemory:
     """What was read of a history that is given again and again, so that only its new messages are read. Of those that the
     log has, only hashes are kept."""
 
-    _hashes: list[bytes] = attrs.field(factory=list[bytes], init=False)
-    """A hash of each message that was read."""
+    _hashes: list[bytes | None] = attrs.field(factory=list["bytes | None"], init=False)
+    """A hash of each message that was read; None: it has none."""
     _reader: HistoryReader | None = attrs.field(default=None, init=False)
 
     def history(
@@ -507,22 +503,20 @@ class HistoryMemory:
             CodecError: a message holds a value that cannot be stored.
         """
         reader, self._reader = self._reader, None
-        entries = items(messages)
-        hashes = [*map(fingerprint, entries)] or [None]
-        begins = hashes[: len(self._hashes)] == self._hashes
+        entries, before = items(messages), self._hashes
+        self._hashes = [*map(fingerprint, entries)] or [None]
+        begins, is_kept = self._hashes[: len(before)] == before, None not in self._hashes
         if reader and (reader.format, reader.after) == (format, after) and begins:
             with suppress(ArgumentError, CodecError):  # raised again below, with the right number
-                reader.add(entries[len(self._hashes) :])
-                self._hashes = cast("list[bytes]", hashes)
+                reader.add(entries[len(before) :])
                 history = reader.history()
                 if agreed and agreed.pieces >= reader.forgotten and history.is_at(agreed):
                     reader.forget(agreed.pieces)
-                    self._reader = None if None in hashes else reader
+                    self._reader = reader if is_kept else None
                     return history
         reader = HistoryReader(format=format, after=after)
         reader.add(messages)
-        if None not in hashes:
-            self._reader, self._hashes = reader, cast("list[bytes]", hashes)
+        self._reader = reader if is_kept else None
         return reader.history()
 
 
@@ -811,21 +805,12 @@ class _Matcher:
             return True
         for index in range(self._at, len(self._blocks)):
             _, block = self._blocks[index]
-            if message.id in _ids(block):
+            if message.id in (block.source, response_of(block)):
                 self._taken.add(index)
                 self._at, self._response = index + 1, message.id
             elif isinstance(block, REQUIRED):
                 break
         return message.id == self._response
-
-
-def _ids(block: Block) -> tuple[str, str]:
-    response: object = ""
-    if isinstance(block, AssistantBlock):
-        response = block.response
-    elif isinstance(block, OpaqueBlock):
-        response = block.fields.get("response")
-    return block.source, str(response)
 
 
 def _is_same(piece: Piece | Own, block: Block) -> bool:
