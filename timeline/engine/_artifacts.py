@@ -259,17 +259,17 @@ class ArtifactService:
         """The current state of the sources of replayable results, as far as the probe can tell."""
         states: dict[CallId, Determinism] = {}
         built_in = {"externalize", "summarize", "drop"}  # none of these needs the sources
-        if self.probe is None or built_in.issuperset(context.policy.rungs):
+        if built_in.issuperset(context.policy.rungs):
             return states
         for call in render.replayable_calls(view, context):
-            state = yield from blocking(self._look, self.probe, call)
+            state = yield from blocking(self._look, call)
             if state is not None:
                 states[call.call_id] = state
         return states
 
-    def _look(self, probe: Probe, call: ToolCall) -> Determinism | None:
+    def _look(self, call: ToolCall) -> Determinism | None:
         try:
-            return probe(call)
+            return self.probe(call) if self.probe else None
         except Exception:
             log.exception("the source of %s could not be read, so it counts as changed", call.name)
             return Determinism()
@@ -443,6 +443,6 @@ def sealed_in(events: Iterable[Event]) -> set[ArtifactId]:
 
 def _tool_of(block: ToolResult, view: View) -> str:
     """The name of the tool that was called; empty if the view does not show the call."""
-    said = (e.block for group in reversed(view.groups) for e in group.placed[Place.RESPONSE])
-    calls = (each for each in said if isinstance(each, ToolCall))
+    blocks = (e.block for group in reversed(view.groups) for e in group.placed[Place.RESPONSE])
+    calls = (each for each in blocks if isinstance(each, ToolCall))
     return next((call.name for call in calls if call.call_id == block.call_id), "")

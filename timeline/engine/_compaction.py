@@ -113,11 +113,7 @@ class Compactor:
             return view
         facts = yield from self.facts(view, context, trigger, attempt.cuts)
         trial = render.draft_compaction(view, context, trigger, facts)
-        if (
-            trial
-            and is_worth_it(trial, context)
-            and not (yield from self.artifact_service.move(view, trial.draft))
-        ):
+        if trial and is_worth_it(trial, context) and not (yield from self.stored(view, trial)):
             facts = attrs.evolve(facts, disabled_rungs=frozenset({"externalize"}))
             trial = render.draft_compaction(view, context, trigger, facts)
         if trial is None:
@@ -190,7 +186,7 @@ class Compactor:
             yield from self.share(request, event, attempt.engine)
         return view, summary
 
-    # What it needs to know.
+    # What it needs to know, and to store.
 
     def facts(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
@@ -198,8 +194,17 @@ class Compactor:
         """The facts that a draft needs from outside the log: cuts of prepared summaries, and the current state of
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
+        facts = render.ExternalFacts(cuts=cuts, on_refused=_refused)
+        if self.artifact_service.probe is None:
+            return facts
         current = yield from self.artifact_service.current(view, context)
-        return render.ExternalFacts(cuts=cuts, current=current, on_refused=_refused)
+        return attrs.evolve(facts, current=current)
+
+    def stored(self, view: View, trial: CompactionTrial) -> Flow[bool]:
+        """Store what a draft externalizes; return whether all of it is in the artifact store."""
+        if "externalize" not in trial.draft.rungs:
+            return True
+        return (yield from self.artifact_service.move(view, trial.draft))
 
     # Hooks.
 
@@ -525,14 +530,14 @@ class Preparation:
     """Prepares summaries in the background, at most one at a time."""
 
     engine: Engine
+    is_possible: bool = attrs.field(init=False)
+    """Whether the summariser calls a model at all."""
     _work: Future[None] | Task[None] | None = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
     """Version of the compaction after which a preparation was last started."""
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether the summariser calls a model at all."""
-        return not self.engine.compactor.is_free
+    def __attrs_post_init__(self) -> None:
+        self.is_possible = not self.engine.compactor.is_free
 
     def start(self, context: Context) -> Flow[None]:
         """Start a preparation if `prepare_ratio` is exceeded and none is running; at most once between two

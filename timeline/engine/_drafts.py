@@ -70,7 +70,7 @@ def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Fl
     trial = render.restore_draft(draft, engine.view, context) if draft.proposals else None
     if trial is None:
         raise DataError("this draft has no proposal that can be carried out here")
-    if not (yield from engine.artifact_service.move(engine.view, trial.draft)):
+    if not (yield from engine.compactor.stored(engine.view, trial)):
         raise MisuseError("this draft moves content to an artifact store, which did not accept it")
     try:
         return (yield from _carry_out(engine, trial, context))

@@ -51,6 +51,7 @@ from blocks import (
     SummaryRequested,
     TimelineId,
     TokensCounted,
+    ToolResult,
     Trigger,
     UnknownPathError,
     UsageRecorded,
@@ -312,10 +313,14 @@ class Engine:
         Raises:
             VersionConflictError: another writer was faster; see `repeated`.
         """
+        write = self.append_here if fit is None else partial(self.commit, fit=fit)
+        if not any(
+            isinstance(e, BlockAppended) and isinstance(e.block, ToolResult) for e in events
+        ):
+            return (yield from write(events))
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
-            write = self.append_here(sealed) if fit is None else self.commit(sealed, fit)
-            return (yield from write)
+            return (yield from write(sealed))
         except (MisuseError, DataError, VersionConflictError):  # nothing was written
             yield from self.sealing.put_back(sealed)
             raise
