@@ -461,7 +461,8 @@ def cannot_fit(
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
         parts = parts_of(_encoded(shown.groups, pieces))
-        parts = chain((part for part in parts if part.kind == "note"), opened)
+        notes = (part for part in parts if part.kind == "note")
+        parts = chain(notes, opened)  # what no compaction can fold
         return _misfit("fixed_over_target", fixed - target, parts, sizes, fixed)
     return None
 
