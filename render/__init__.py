@@ -50,6 +50,7 @@ from render.view._view import Compaction as Compaction
 from render.view._view import Entry as Entry
 from render.view._view import Group as Group
 from render.view._view import Place as Place
+from render.view._view import response_of as response_of
 from render.view._view import stand_in as stand_in
 
 if TYPE_CHECKING:

@@ -590,18 +590,14 @@ def _with_working_set(
     digest = replace(digest, regions=())
     used = sum(count(text) for _, text in computed_sections(digest) if text)
     oldest, visible = oldest_of(at_hand, room.windows), _shown(fold)
-    rows = ranked(copies, visible, oldest, _wanted(digest, fold))
+    wanted = _named(fold) | _names_in(_state.text(digest.progress))  # what the work is about
+    rows = ranked(copies, visible, oldest, wanted)
     regions = working_set(copies, rows, room.working_beside(used), count)
     left = min(room.report, room.most - count(working_text(regions))) - used
     if room.working:
         regions += working_set(copies, own_files(copies, visible, oldest), left, count)
     newest = max(entry.version for entry in at_hand)
     return replace(digest, regions=regions, seen=max(newest, digest.seen))
-
-
-def _wanted(digest: Digest, fold: FoldRange) -> frozenset[str]:
-    """The names in the user's texts and in how things stand: what the work is about."""
-    return _named(fold) | _names_in(_state.text(digest.progress))
 
 
 def _named(fold: FoldRange) -> frozenset[str]:

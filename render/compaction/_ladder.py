@@ -51,7 +51,6 @@ from blocks import (
     CallId,
     DataError,
     Determinism,
-    EventId,
     HideReason,
     RangeCompacted,
     RungError,
@@ -84,8 +83,7 @@ from render.compaction._range import (
 from render.policy._context import Context
 from render.policy._policy import Rung, RungName
 from render.stages._budget import fitting_of, threshold_of, total_tokens
-from render.stages._visibility import wanted
-from render.view._fold import decide
+from render.stages._visibility import hide, wanted
 from render.view._view import Entry, View
 
 # The draft.
@@ -501,10 +499,8 @@ def apply_proposals(view: View, proposals: Iterable[Proposal], context: Context)
     """The view after these blocks are hidden, with one event for each run of proposals of the same action."""
     for action, run in groupby(in_force(proposals), key=attrgetter("action")):
         if action in HIDE_REASONS:
-            hidden = tuple(chain.from_iterable(proposal.hidden for proposal in run))
-            reason = HIDE_REASONS[action]
-            event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason=reason)
-            view = decide(view, event)
+            hidden = chain.from_iterable(proposal.hidden for proposal in run)
+            view = hide(view, hidden, HIDE_REASONS[action], context)
     return view
 
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from posixpath import normpath
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import attrs
 import msgspec
@@ -283,14 +283,6 @@ def replayable_calls(view: View, context: Context) -> list[ToolCall]:
 # an expiry, and access from other machines.
 
 
-POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
-"""Version 1 of the pointer's first line; the beginning and end of the content follow."""
-CALL: Final = '{tool}("{artifact}")'
-"""How an agent with a tool that reads artifacts gets the content back."""
-NAME: Final = 'name "{artifact}" and it is shown again'
-"""How an agent without that tool gets it back; see `render.stages._visibility`."""
-AT: Final = "read back at {}"
-"""How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120
 
 
@@ -310,16 +302,19 @@ def _may_move(answer: ToolAnswer, context: Context) -> bool:
 
 
 def _pointer(answer: ToolAnswer, scope: RungScope) -> Proposal:
+    """The proposal to show a line about a result, and its beginning and end unless it is confidential."""
     context, policy = scope.context, scope.context.policy
     text = text_of(answer.entry.opened or answer.result)
     target = tool_target(answer.call.input, answer.result.envelope)
     about = f"{answer.call.name} {target}".strip()[:ABOUT_CHARACTERS]
     if answer.sensitivity in ENCRYPTED or policy.artifact_seconds:
-        way_back = AT.format(answer.entry.path)
-    else:
-        tool = offered("read_artifact", context)
-        way_back = (CALL if tool else NAME).format(tool=tool, artifact=answer.artifact)
-    line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
+        way_back = f"read back at {answer.entry.path}"  # it never comes back by itself
+    elif tool := offered("read_artifact", context):
+        way_back = f'{tool}("{answer.artifact}")'
+    else:  # see `render.stages._visibility`
+        way_back = f'name "{answer.artifact}" and it is shown again'
+    tokens = context.counter.count(text)
+    line = f"[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
     if answer.sensitivity not in ENCRYPTED:
         line += _ends_of(answer.entry, policy.pointer_tokens)
     return scope.replace(
@@ -384,9 +379,6 @@ def _cleared(answer: ToolAnswer, scope: RungScope) -> Proposal:
 KEYWORDS_MAX: Final = 8
 TEXT_MAX: Final = 20_000
 """Characters of each block that are searched for keywords."""
-LINE: Final = "[dropped to save space: {}]"
-READ: Final = "{}; {} reads it back"
-"""Used when the agent has a tool that reads the timeline."""
 _DROPPABLE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
 
 _Priced: TypeAlias = tuple[Entry, int]
@@ -444,8 +436,9 @@ def _dropped(span: Sequence[_Priced], context: Context) -> Proposal:
         keywords=_keywords(entries),
         paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
     )
-    line, tool = _span_line(record), offered("read_timeline", context)
-    text = LINE.format(READ.format(line, tool) if tool else line)
+    tool = offered("read_timeline", context)
+    way_back = f"; {tool} reads it back" if tool else ""
+    text = f"[dropped to save space: {_span_line(record)}{way_back}]"
     return Proposal(
         action="drop",
         blocks=tuple(entry.block.id for entry in entries),
@@ -575,15 +568,6 @@ _ENDS_MAX: Final = 40
 """The most trailing path components that are compared."""
 
 
-NOTHING_PROBED: Final[Mapping[CallId, Determinism]] = {}
-
-
-class _Read(NamedTuple):
-    version: int
-    """Version of the call. Whatever returned before it had already taken effect."""
-    mark: Determinism
-
-
 @attrs.define
 class _Writes:
     """When which files were written, as versions. Relative and absolute names of one file match."""
@@ -615,12 +599,13 @@ class Drift:
     """What the entries of a view and the probes say about the sources of results; built once per view."""
 
     def __init__(
-        self, entries: Sequence[Entry], current: Mapping[CallId, Determinism] = NOTHING_PROBED
+        self, entries: Sequence[Entry], current: Mapping[CallId, Determinism] | None = None
     ) -> None:
-        self._current = current
+        self._current = current or {}
         self._calls: dict[str, ToolCall] = {}  # by wire id
-        self._same: dict[tuple[str, bytes], _Read] = {}  # the newest read, by tool and arguments
-        self._alike: dict[tuple[str, str, str], int] = {}  # the version, by tool, target and hash
+        # Of reads, with the version of the call: whatever returned before it had already taken effect.
+        self._same: dict[tuple[str, bytes], tuple[int, Determinism]] = {}  # by tool and arguments
+        self._alike: dict[tuple[str, str, str], int] = {}  # by tool, target and hash
         self._writes = _Writes()
         answers = {e.pair: e for e in entries if e.place is Place.RESULT}
         for entry in entries:
@@ -636,7 +621,7 @@ class Drift:
             self._writes.add(paths, answer.version if answer else _STILL_OPEN)
         elif envelope and envelope.determinism != Determinism():
             mark, target = envelope.determinism, tool_target(call.input, envelope)
-            self._same[call.name, _arguments(call)] = _Read(version, mark)
+            self._same[call.name, _arguments(call)] = version, mark
             self._alike[call.name, target, mark.content_hash] = version
 
     def has_changed(self, entry: Entry) -> bool:
@@ -651,12 +636,10 @@ class Drift:
         return not self._was_seen_again(entry.version, call, result.envelope)
 
     def _was_seen_again(self, version: int, call: ToolCall, envelope: Envelope) -> bool:
-        seen, target, then = 0, tool_target(call.input, envelope), envelope.determinism
-        newest = self._same.get((call.name, _arguments(call)))
-        if newest and newest.version > version:
-            if then.has_changed(newest.mark):
-                return False
-            seen = newest.version
+        target, then = tool_target(call.input, envelope), envelope.determinism
+        seen, mark = self._same.get((call.name, _arguments(call)), (0, then))
+        if seen > version and then.has_changed(mark):
+            return False
         if target and then.content_hash:
             seen = max(seen, self._alike.get((call.name, target, then.content_hash), 0))
         return seen > version and seen > self._writes.last(target)

@@ -71,7 +71,7 @@ from blocks import (
 from render.compaction._head import carry, is_user_text, replaced, summary_block
 from render.policy._context import Context
 from render.stages._budget import fitting_of, target_of, total_tokens
-from render.stages._visibility import clipped, share_of
+from render.stages._visibility import clipped, hide, share_of
 from render.view._fold import decide
 from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
@@ -390,8 +390,7 @@ def truncated(fold: FoldRange) -> Summary:
 def apply_range(view: View, fold: FoldRange, summary: Summary, context: Context) -> View:
     """The view after the range is folded, regardless of how many tokens that saves."""
     if fold.cuts:
-        cuts = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
-        view = decide(view, cuts)
+        view = hide(view, fold.cuts, "clipped", context)
     event = compaction_event(view, fold, summary, context)
     after = decide(view, event)
     return restated(after, event, replace(event, tokens_after=total_tokens(after, context)))

@@ -6,7 +6,7 @@ or no compaction can bring it below its target, `cannot_fit` says which parts ar
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
@@ -16,7 +16,6 @@ import msgspec
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
-    Block,
     Calibration,
     Note,
     Plan,
@@ -186,12 +185,12 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
     Uses the same counts as the final request, so the probe and the request cannot disagree.
     """
     total = total_tokens(view, context)
+    if _breaker_is_open(view, total, context):
+        return None
     if is_over(view, context):
-        return None if _breaker_is_open(view, total, context) else "proactive"
+        return "proactive"
     cold = context.policy.cold_ratio * min(budget_of(context), context.capacity)
-    if total > cold and view.state.touched_at and is_cold(view, context):
-        return None if _breaker_is_open(view, total, context) else "cold"
-    return None
+    return "cold" if total > cold and view.state.touched_at and is_cold(view, context) else None
 
 
 def is_cold(view: View, context: Context) -> bool:
@@ -224,12 +223,6 @@ def total_tokens(view: View, context: Context) -> int:
     return account(view, context).total
 
 
-def corrected(estimated: int, view: View, context: Context) -> int:
-    """An estimated number of tokens, corrected by the provider's reports."""
-    calibration = _calibration(view, context)
-    return round(estimated * calibration.ratio + calibration.prefix) if calibration else estimated
-
-
 def _standing_cut(view: View, context: Context) -> int:
     """Tokens by which the newest compaction shortened standing instructions."""
     if view.compaction is None:
@@ -243,10 +236,6 @@ def _standing_cut(view: View, context: Context) -> int:
             if item.clipped and not item.withheld and standing_of(item.block)
         ),
     )
-
-
-def _calibration(view: View, context: Context) -> Calibration | None:
-    return view.state.calibrations.get(context.model.name) if context.calibrate else None
 
 
 def account(view: View, context: Context, returned: int = 0) -> Account:
@@ -271,7 +260,8 @@ def _account(view: View, context: Context) -> Account:
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum([piece.tokens for piece in pieces])
     estimated = prefix.tokens + messages
-    calibration = _calibration(view, context)
+    calibrations = view.state.calibrations if context.calibrate else {}
+    calibration = calibrations.get(context.model.name) or Calibration()
     return Account(
         model=context.model.name,
         known=context.model.known,
@@ -283,12 +273,12 @@ def _account(view: View, context: Context) -> Account:
         messages=messages - head,
         limit=context.limit,
         output=context.output_tokens,
-        total=corrected(estimated, view, context),
+        total=round(estimated * calibration.ratio + calibration.prefix),
         estimated=estimated,
-        ratio=calibration.ratio if calibration else 1.0,
-        prefix=calibration.prefix if calibration else 0.0,
-        samples=calibration.samples if calibration else 0,
-        error_last=calibration.error_last if calibration else 0.0,
+        ratio=calibration.ratio,
+        prefix=calibration.prefix,
+        samples=calibration.samples,
+        error_last=calibration.error_last,
     )
 
 
@@ -360,18 +350,18 @@ OTHER_STAND_IN_TOKENS: Final = 50
 ALONE: Final = 0.8
 """If the largest block has at least this share of all blocks of its kind, only it is named."""
 _PROMPTS: Final = (UserPrompt, UserFollowup, UserSteer)
-_KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
-    (_PROMPTS, "prompt"),
-    (UserAttachment, "attachment"),
-    (Note, "note"),
-    (Plan, "plan"),
-    (AssistantCompletion, "answer"),
-    (AssistantThinking, "thinking"),
-    (ToolCall, "call"),
-    (ToolResult, "result"),
-    (SystemMessage, "notice"),
-    (RangeSummary, "summary"),
-)
+_KINDS: Final[dict[type, PartKind]] = {
+    **dict.fromkeys(_PROMPTS, "prompt"),
+    UserAttachment: "attachment",
+    Note: "note",
+    Plan: "plan",
+    AssistantCompletion: "answer",
+    AssistantThinking: "thinking",
+    ToolCall: "call",
+    ToolResult: "result",
+    SystemMessage: "notice",
+    RangeSummary: "summary",
+}
 
 _Encoded: TypeAlias = tuple[Group, Piece]
 """A group as it is shown, and encoded."""
@@ -462,18 +452,17 @@ def cannot_fit(
     if sizes.total <= target:
         return None
     pieces = context.encoder.pieces(shown)
-    opened = sum(part.tokens for part in _open(_encoded(shown.groups[-1:], pieces[-1:])))
-    pinned = sum([piece.pinned for piece in pieces]) + opened
+    opened = _open(_encoded(shown.groups[-1:], pieces[-1:]))
+    pinned = sum([piece.pinned for piece in pieces]) + sum(part.tokens for part in opened)
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
-        excess = sizes.total - context.limit
         parts = parts_of(_encoded(shown.groups, pieces))
-        misfit = _misfit("over_limit", excess, parts, sizes, fixed)
+        misfit = _misfit("over_limit", sizes.total - context.limit, parts, sizes, fixed)
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
-        groups = _encoded(shown.groups, pieces)
-        notes = (part for part in parts_of(groups) if part.kind == "note")
-        parts = chain(notes, _open(groups))  # what no compaction can fold
+        parts = parts_of(_encoded(shown.groups, pieces))
+        notes = (part for part in parts if part.kind == "note")
+        parts = chain(notes, opened)  # what no compaction can fold
         return _misfit("fixed_over_target", fixed - target, parts, sizes, fixed)
     return None
 
@@ -499,12 +488,9 @@ def _misfit(
 
 def _enough(causes: Iterable[Cause], excess: int) -> tuple[Cause, ...]:
     """The largest parts, enough that together they exceed the excess."""
-    largest: list[Cause] = []
-    for cause in sorted(causes, key=lambda cause: -cause.tokens):
-        if sum(before.tokens for before in largest) >= excess:
-            break
-        largest.append(cause)
-    return tuple(largest)
+    largest = sorted(causes, key=lambda cause: -cause.tokens)
+    before = accumulate((cause.tokens for cause in largest), initial=0)
+    return tuple(cause for cause, tokens in zip(largest, before, strict=False) if tokens < excess)
 
 
 def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Iterator[Cause]:
@@ -549,22 +535,14 @@ def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
 
 
 def _part(entry: Entry, tokens: int) -> _Part:
-    kind = _kind_of(entry.block)
+    kind = _KINDS.get(type(entry.block), "block")
     if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.name, tokens)
     stand_in = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
     return _Part(kind, entry.name, tokens, max(tokens - stand_in, 0))
 
 
-def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:
+def _open(last: Sequence[_Encoded]) -> list[_Part]:
     """The open calls; only the last group has any."""
-    for group, piece in groups[-1:]:
-        for entry, _ in group.unanswered:
-            yield _part(entry, piece.tokens_of(entry.version))
-
-
-def _kind_of(block: Block) -> PartKind:
-    for types, kind in _KINDS:
-        if isinstance(block, types):
-            return kind
-    return "block"
+    calls = ((entry, piece) for group, piece in last for entry, _ in group.unanswered)
+    return [_part(entry, piece.tokens_of(entry.version)) for entry, piece in calls]

@@ -16,6 +16,7 @@ There are at most three points in the messages; another is at the end of system 
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from operator import attrgetter
 
 import attrs
@@ -166,9 +167,6 @@ def _backwards(pieces: Sequence[Piece], place: _Place) -> Iterator[tuple[_Place,
 def _has_tokens(pieces: Sequence[Piece], place: _Place, minimum: int) -> bool:
     """Whether the messages up to `place` have at least this many tokens; counting stops once they have."""
     piece, spot = place
-    tokens = sum(s.tokens for s in pieces[piece].spots[: spot + 1])
-    for before in pieces[:piece]:
-        if tokens >= minimum:
-            return True
-        tokens += before.tokens
-    return tokens >= minimum
+    before = sum(s.tokens for s in pieces[piece].spots[: spot + 1])
+    sizes = accumulate((each.tokens for each in pieces[:piece]), initial=before)
+    return any(tokens >= minimum for tokens in sizes)

@@ -29,6 +29,7 @@ from blocks import (
     DocumentPart,
     EventId,
     Hidden,
+    HideReason,
     ImagePart,
     ProviderPart,
     SystemMessage,
@@ -54,6 +55,13 @@ from render.stages._budget import (
 )
 from render.view._fold import decide
 from render.view._view import Entry, Group, Json, Place, RequestRef, Shown, View, as_shown, quoted
+
+
+def hide(view: View, hidden: Iterable[Hidden], reason: HideReason, context: Context) -> View:
+    """The view after a decision to hide these blocks."""
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason=reason)
+    return decide(view, event)
+
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #
@@ -85,8 +93,7 @@ def prune_expired(view: View, context: Context) -> View:
         saved += tokens - context.counter.count(text)
     if saved < max(context.policy.prune_tokens_min, 1):
         return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="expired")
-    return _tell(decide(view, event), context)
+    return _tell(hide(view, hidden, "expired", context), context)
 
 
 def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
@@ -196,10 +203,7 @@ def _clipped_to(view: View, context: Context, room: int) -> View:
         each_at_most(sizes, int(ROOM_SHARE * room)), each_at_most(sizes, 2 * share_of(context))
     )
     cuts = [clipped(entry, tokens, each, context) for entry, tokens in new if tokens > each]
-    if not cuts:
-        return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(cuts), reason="clipped")
-    return decide(view, event)
+    return hide(view, cuts, "clipped", context) if cuts else view
 
 
 def share_of(context: Context) -> int:
@@ -307,8 +311,7 @@ def limit_images(view: View, context: Context) -> View:
         hidden.append(_without(entry))
         number -= len(_of(entry))
         size -= bytes_
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
-    return decide(view, event)
+    return hide(view, hidden, "clipped", context)
 
 
 def _without(entry: Entry) -> Hidden:
@@ -485,20 +488,16 @@ def strip_unbound(view: View, context: Context) -> View:
     if not (context.keep_thinking and context.limits.thinking):
         return view
     while unusable := dict.fromkeys(entry.block.id for entry in _unusable(view, context)):
-        hidden = tuple(Hidden(block=block) for block in unusable)
-        event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="unsigned")
-        view = decide(view, event)
+        view = hide(view, [Hidden(block=block) for block in unusable], "unsigned", context)
     return view
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking that the provider would refuse at its current place."""
-    rules = context.limits.thinking
-    if "bound" in rules:
+    if "bound" in context.limits.thinking:
         shown = view.shown
         yield from misplaced(shown, context.encoder.pieces(shown), context)
-    if "bound" in rules or view.rewritten:
-        yield from _behind_rewrite(view, context)
+    yield from _behind_rewrite(view, context)
 
 
 def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:

@@ -443,8 +443,6 @@ def sealed_in(events: Iterable[Event]) -> set[ArtifactId]:
 
 def _tool_of(block: ToolResult, view: View) -> str:
     """The name of the tool that was called; empty if the view does not show the call."""
-    for group in reversed(view.groups):
-        for entry in group.placed[Place.RESPONSE]:
-            if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:
-                return entry.block.name
-    return ""
+    blocks = (e.block for group in reversed(view.groups) for e in group.placed[Place.RESPONSE])
+    calls = (each for each in blocks if isinstance(each, ToolCall))
+    return next((call.name for call in calls if call.call_id == block.call_id), "")

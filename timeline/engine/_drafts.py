@@ -84,18 +84,16 @@ def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Fl
 def _carry_out(engine: Engine, trial: CompactionTrial, context: Context) -> Flow[int]:
     attempt = Attempt(engine=engine)
     view = yield from engine.compactor.carry_out(engine.view, trial, context, attempt)
-    decisions = tuple(_named(trial.draft, view.decisions))
+    decisions = _named(trial.draft, view.decisions)
     version = yield from engine.settle(attrs.evolve(view, decisions=decisions))
     before, after = trial.draft.tokens_before, total_tokens(engine.view, context)
     yield from engine.compactor.report(decisions, before, after, attempt)
     return version
 
 
-def _named(draft: CompactionDraft, decisions: tuple[Event, ...]) -> Iterator[Any]:
+def _named(draft: CompactionDraft, decisions: tuple[Any, ...]) -> tuple[Event, ...]:
     """The events of a draft, with ids derived from the draft so that they are recognized later."""
-    for number, event in enumerate(decisions):
-        if isinstance(event, msgspec.Struct):
-            yield msgspec.structs.replace(event, id=_event_id(draft, number))
+    return tuple(replace(event, id=_event_id(draft, n)) for n, event in enumerate(decisions))
 
 
 def _event_id(draft: CompactionDraft, number: int) -> EventId:
@@ -147,9 +145,9 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
     if restored:
         blocks = tuple(e.block.id for e in before.entries if e.block.id in restored)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
+    withheld = view.state.withheld
     for reason, entries in groupby(then, key=_reason):
         again = (as_shown(entry, entry) for entry in entries)
-        withheld = view.state.withheld
         hides = [
             replace(h, artifact=h.artifact or withheld.get(h.block, h.artifact)) for h in again
         ]
@@ -205,7 +203,9 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     compaction = engine.view.compaction
     if compaction is None:
         return False
-    before = yield from _before(engine, compaction.version)
+    version, log = compaction.version - 1, (yield from engine.events())
+    before = yield from engine.view_until(version, log, "no summary is written anew")
+    before = attrs.evolve(before, version=version, decisions=())
     # At the time of the compaction, so that the same range is found.
     context = attrs.evolve(context, now=compaction.event.at)
     target = render.fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
@@ -259,10 +259,3 @@ def _rewritten(
         return None, []
     paid = compactor.worth_keeping(request, summary)
     return None if summary.degraded else summary, [paid] if paid else []
-
-
-def _before(engine: Engine, version: int) -> Flow[View]:
-    """The view just before an event, but with what is hidden on request now."""
-    log: list[Recorded] = yield from engine.events()
-    before = yield from engine.view_until(version - 1, log, "no summary is written anew")
-    return attrs.evolve(before, version=version - 1, decisions=())

@@ -78,7 +78,7 @@ from timeline.observe._traces import SafeSpan, Traces, compacted_attributes
 
 if TYPE_CHECKING:
     from render import Decided, FoldRange, Need, Summary
-    from timeline.observe._steps import Observer, StepKind
+    from timeline.observe._steps import Observer
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -128,7 +128,6 @@ _STEP_FIELDS: Final = (
     *("blocks", "first", "last", "detail"),
 )
 """The fields of a step that become attributes in a trace."""
-_LAST_STEPS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
 def rest_after(name: str, conflicts: int) -> float:
@@ -284,7 +283,7 @@ class Engine:
         from timeline.observe._steps import steps_of  # here, because only an observer needs it
 
         for step in steps_of(self.id, made.before, made.rendered, context):
-            if is_repeated and step.kind in _LAST_STEPS:
+            if is_repeated and step.kind in {"rehydrated", "rendered"}:
                 continue
             fields = {f"foldline.{name}": getattr(step, name) for name in _STEP_FIELDS}
             span.add_event(f"foldline.{step.kind}", fields)
@@ -305,22 +304,16 @@ class Engine:
 
     def append(self, blocks: Sequence[Block], fit: Fit) -> Flow[int]:
         """Append blocks in one commit, with the content of confidential results in artifacts; return the new version."""
-        events = self.appended(blocks)
-        return (yield from self._with_sealed(events, partial(self.commit, fit=fit)))
+        return (yield from self.append_sealed(self.appended(blocks), fit))
 
-    def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events directly after the view, with the content of confidential results in artifacts; return the
-        new version.
+    def append_sealed(self, events: Sequence[Event], fit: Fit | None = None) -> Flow[int]:
+        """Append events, with the content of confidential results in artifacts; return the new version. `fit` is as for
+        `commit`; None: they must come directly after the view.
 
         Raises:
             VersionConflictError: another writer was faster; see `repeated`.
         """
-        return (yield from self._with_sealed(events, self.append_here))
-
-    def _with_sealed(
-        self, events: Sequence[Event], write: Callable[[Sequence[Event]], Flow[int]]
-    ) -> Flow[int]:
-        """Write events after the content of confidential results among them has been put into artifacts."""
+        write = self.append_here if fit is None else partial(self.commit, fit=fit)
         if not any(
             isinstance(e, BlockAppended) and isinstance(e.block, ToolResult) for e in events
         ):

@@ -82,18 +82,10 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_Shown = TypeVar("_Shown", Entry, Hidden)
 
 REPLACEMENT: Final = "[hidden on request]"
 """The default text in place of a hidden block."""
-
-
-@attrs.frozen
-class Target:
-    """A block that is to be hidden or restored."""
-
-    version: int
-    block: Block
-    """The block as it was appended."""
 
 
 def hide(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]:
@@ -112,13 +104,13 @@ def _settled(engine: Engine, keys: Sequence[str], text: str | None) -> Flow[int]
     read for them."""
     targets = yield from targets_of(engine, keys)
     hidden = [
-        Hidden(block=each.block.id, replacement=text, artifact=content_id(each.block))
-        for each in targets
+        Hidden(block=block.id, replacement=text, artifact=content_id(block))
+        for _, block in targets
         if text is not None
     ]
-    restored = [each.block.id for each in targets] if text is None else []
+    restored = [block.id for _, block in targets] if text is None else []
     before, after = engine.view, changed(engine.view, hidden, restored, engine.clock())
-    is_quoted = any(target.version < after.compacted for target in targets)
+    is_quoted = any(version < after.compacted for version, _ in targets)
     if is_quoted and after.state.withheld != before.state.withheld:
         log = yield from engine.events()
         after = without_quotes(after, log, engine.clock())
@@ -151,14 +143,15 @@ def hides_of(engine: Engine) -> Flow[Hides]:
     return Hides.of((yield from engine.events())) if engine.view.state.withheld else Hides()
 
 
-def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
-    """The blocks with these paths or ids, whether visible or folded; if some are folded, the log is read once."""
-    targets = list[Target]()
-    folded: Mapping[str, Target] | None = None
+def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[tuple[int, Block]]]:
+    """The blocks with these paths or ids as they were appended, with their versions, whether visible or folded; if some
+    are folded, the log is read once."""
+    targets = list[tuple[int, Block]]()
+    folded: Mapping[str, tuple[int, Block]] | None = None
     for key in dict.fromkeys(keys):
         entry = engine.view.find(key)
         if entry is not None and entry.version:
-            targets.append(Target(entry.version, entry.source))
+            targets.append((entry.version, entry.source))
             continue
         if folded is None:
             folded = _by_name((yield from engine.events()))
@@ -169,16 +162,16 @@ def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
     return targets
 
 
-def _by_name(log: Sequence[Recorded]) -> Mapping[str, Target]:
+def _by_name(log: Sequence[Recorded]) -> Mapping[str, tuple[int, Block]]:
     """The blocks of a log by id, path and label; without paths if the beginning of the log is not stored any more."""
-    targets: dict[str, Target] = {}
+    targets: dict[str, tuple[int, Block]] = {}
     naming = Naming() if log and log[0][0] == 1 else None
     for version, event in log:
         if isinstance(event, BlockAppended):
-            block, target = event.block, Target(version, event.block)
+            block = event.block
             path = naming.path(block, version) if naming else path_at(block, version)
             for name in (block.id, path, path_at(block, version), label_of(version)):
-                targets.setdefault(name, target)
+                targets.setdefault(name, (version, block))
     return targets
 
 
@@ -212,7 +205,7 @@ class Hides:
         blocks = [block for _, block in blocks_of(log)] if hidden else []
         by_content = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
         visible = (_content(block) for block in blocks if block.id not in hidden)
-        for content in (_content(), *visible):
+        for content in (_NOTHING, *visible):
             by_content.pop(content, None)
         return cls(by_block=hidden, by_content=by_content)
 
@@ -233,10 +226,11 @@ class Hides:
                 yield replace(item, block=block.id)
 
 
-def _content(block: Block | None = None) -> bytes:
-    """What a block says, or what one says that says nothing."""
-    if block is None:
-        return msgspec.json.encode(("", "", ()))
+_NOTHING: Final = msgspec.json.encode(("", "", ()))
+
+
+def _content(block: Block) -> bytes:
+    """What a block says; `_NOTHING`: nothing."""
     call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
     return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
 
@@ -368,12 +362,12 @@ def _next_lines(view: View, restored: Collection[BlockId]) -> Iterator[Hidden]:
             line = None
 
 
-def _masked(entry: Entry, redaction: Redaction) -> Entry:
-    """A hidden entry without quotations of other hidden blocks in its replacement."""
-    text, span = redaction.masked(entry.replacement or ""), redaction.redacted(entry.dropped)
-    if text == entry.replacement and span == entry.dropped:
-        return entry
-    return replace(entry, replacement=text, dropped=span)
+def _masked(item: _Shown, redaction: Redaction) -> _Shown:
+    """What is shown of a hidden block, without quotations of other hidden blocks."""
+    text, span = redaction.masked(item.replacement or ""), redaction.redacted(item.dropped)
+    if text == item.replacement and span == item.dropped:
+        return item
+    return replace(item, replacement=text, dropped=span)
 
 
 # A log without what is hidden.
@@ -486,15 +480,7 @@ def _without(
         case SummaryPrepared():
             return replace(event, summary=redaction.redacted(event.summary))
         case BlocksHidden() if event.reason != "requested":
-            items = (
-                replace(
-                    item,
-                    replacement=redaction.masked(item.replacement),
-                    dropped=redaction.redacted(item.dropped),
-                )
-                for item in event.hidden
-            )
-            return replace(event, hidden=tuple(items))
+            return replace(event, hidden=tuple(_masked(item, redaction) for item in event.hidden))
         case CompactionSkipped():
             return replace(event, detail=redaction.masked(event.detail))
         case _:

@@ -224,7 +224,9 @@ class Operations:
         turn = self.engine.view.new_turn
         header = TurnHeader(id=self._new_id(), turn=turn, started_at=self.engine.clock())
         prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=content)
-        return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
+        return (
+            yield from self.engine.append([header, prompt], fit=in_turn(lambda view: view.new_turn))
+        )
 
     def steer(self, text: str) -> Flow[int]:
         """Append a text that the user says while the agent works.
@@ -877,10 +879,6 @@ class Operations:
 
 def this_turn(view: View) -> TurnId:
     return view.turn or TurnId("t1")
-
-
-def new_turn(view: View) -> TurnId:
-    return view.new_turn
 
 
 def turn_of(view: View, call_id: CallId) -> TurnId:

@@ -128,14 +128,14 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
         MisuseError: its artifact is in another store.
     """
     store = _retaining(engine)
-    [target] = yield from targets_of(engine, [key])
-    artifact = content_id(target.block)
+    [(_, block)] = yield from targets_of(engine, [key])
+    artifact = content_id(block)
     log = (yield from engine.events()) if artifact else []
     elsewhere = yield from _checked_artifacts(engine, log, artifact)
     yield from hide(engine, [key], FORGOTTEN)
     log = yield from engine.events()
-    texts = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
-    withheld = {block: item.replacement for block, item in withheld_after(log).items()}
+    texts = {} if is_forgotten(block) else {block.id: FORGOTTEN}  # repeated call
+    withheld = {hidden: item.replacement for hidden, item in withheld_after(log).items()}
     after = taken_back(log, texts, withheld)
     changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
     artifacts, size = (yield from _forget_artifacts(engine, artifact)) if artifact else (0, 0)

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("foldline")
 
-FIXED_MAX = 8
-"""Number of pairs of system prompt and tools that a timeline remembers; an agent may have a few modes."""
-
 
 class Options(TypedDict, total=False):
     """Everything that `Timeline.open` takes besides the name; its docstring explains each option."""
@@ -104,9 +101,10 @@ class TimelineSettings:
         repr=False,
     )
     _fixed: Callable[[bytes], Fixed] = attrs.field(
-        factory=lambda: lru_cache(FIXED_MAX)(fixed_of), init=False, eq=False, repr=False
+        factory=lambda: lru_cache(8)(fixed_of), init=False, eq=False, repr=False
     )
-    """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
+    """Of the newest pairs, because an agent may have a few modes; by content and not by identity, because callers may
+    change a tool in place, or build equal ones for each call."""
 
     @classmethod
     def of(cls, options: Options) -> "TimelineSettings":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby, takewhile
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import msgspec
@@ -25,7 +25,6 @@ from blocks import (
     Agreed,
     Answered,
     ArgumentError,
-    AssistantBlock,
     AssistantCompletion,
     AssistantThinking,
     Block,
@@ -74,16 +73,13 @@ from blocks.formats import (
     messages_from,
     parts_in,
 )
-from render import View
+from render import View, response_of
 from timeline._flow_drivers import Flow, blocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
 if TYPE_CHECKING:
     from timeline.engine._operations import OnDivergence
-
-FORK_HASH: Final = 12
-"""Length of the hash at the end of a fork's name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -101,10 +97,15 @@ class Origin:
             return self
         return Origin(answered={**self.answered, **other.answered}, newest=other.newest)
 
-    def request_of(self, missing: Missing) -> str:
-        """The hash of the request that the thinking of a missing step answers; empty: it has none."""
-        own = (piece.value for piece in missing.pieces if isinstance(piece, Thought))
-        return next((self.answered.get(_signed(each), self.newest) for each in own), "")
+    def requests(self, missing: Sequence[Missing]) -> dict[int, str]:
+        """For the messages with thinking, by index: the hash of the request that their first thinking answers."""
+        requests = (
+            (each.step.number, self.answered.get(_signed(piece.value), self.newest))
+            for each in reversed(missing)
+            for piece in reversed(each.pieces)
+            if isinstance(piece, Thought)
+        )
+        return {number: sent for number, sent in requests if sent}
 
 
 @attrs.frozen(kw_only=True)
@@ -229,7 +230,7 @@ def _fork_name(parent: str, chain: str, *, is_whole: bool) -> str:
     that ends there. Names do not grow, however often forks are forked again."""
     root, kind = parent.partition("~")[0], "=" if is_whole else "~"
     digest = sha256(f"{parent}{kind}{chain}".encode("utf-8", "surrogatepass"))
-    return f"{root}~{digest.hexdigest()[:FORK_HASH]}"
+    return f"{root}~{digest.hexdigest()[:12]}"
 
 
 def _is_fresh_copy(view: View) -> bool:
@@ -364,7 +365,7 @@ def _events(
     events: list[Event] = []
     answer, is_behind = _newest_answer(diff.missing), False
     is_waited = bool(engine.view.state.waiting)
-    requests = {} if origin is None else _requests(diff.missing, origin)
+    requests = {} if origin is None else origin.requests(diff.missing)
     for missing in diff.missing:
         blocks = filler.blocks(missing)
         batch: list[Any] = engine.appended(blocks) if blocks else []
@@ -401,20 +402,11 @@ def _hides(engine: Engine, history: History, events: Sequence[Event]) -> Flow[li
     return [BlocksHidden(id=new, at=now, hidden=hidden, reason="requested")]
 
 
-def _requests(missing: Sequence[Missing], origin: Origin) -> dict[int, str]:
-    """For the messages with thinking, by index: the hash of the request that they answered."""
-    requests = [(each.step.number, origin.request_of(each)) for each in reversed(missing)]
-    return {number: sent for number, sent in requests if sent}
-
-
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
     """The first missing step of the newest answer in the history."""
-    answer, is_behind = None, False
-    for each in missing:
-        is_answer = each.step.message.role == "assistant"
-        answer = each if is_answer and not is_behind else answer
-        is_behind = is_answer
-    return answer
+    runs = groupby(missing, lambda each: each.step.message.role == "assistant")
+    answers = [next(run) for is_answer, run in runs if is_answer]
+    return answers[-1] if answers else None
 
 
 # The history.
@@ -456,12 +448,15 @@ class History:
     """For each number of pieces, from 0: the hash of that many pieces."""
     system: str
     """The system prompt at its beginning; empty: none."""
-    messages: int
-    """Number of messages with content."""
     after: int = 0
     """The timeline's version after which the history begins."""
     hides: Hides = attrs.field(factory=Hides)
     """What is hidden on request where the program has been so far, if that is not the timeline that is synced."""
+
+    @property
+    def messages(self) -> int:
+        """Number of messages with content."""
+        return len({step.number for step in self.steps})
 
     def number(self, step: int) -> int:
         """Index in the given list of a step's message; for the number after the last step, the next index."""
@@ -489,8 +484,8 @@ class HistoryMemory:
     """What was read of a history that is given again and again, so that only its new messages are read. Of those that the
     log has, only hashes are kept."""
 
-    _hashes: list[bytes] = attrs.field(factory=list[bytes], init=False)
-    """A hash of each message that was read."""
+    _hashes: list[bytes | None] = attrs.field(factory=list["bytes | None"], init=False)
+    """A hash of each message that was read; None: it has none."""
     _reader: HistoryReader | None = attrs.field(default=None, init=False)
 
     def history(
@@ -508,22 +503,20 @@ class HistoryMemory:
             CodecError: a message holds a value that cannot be stored.
         """
         reader, self._reader = self._reader, None
-        entries = items(messages)
-        hashes = [*map(fingerprint, entries)] or [None]
-        begins = hashes[: len(self._hashes)] == self._hashes
+        entries, before = items(messages), self._hashes
+        self._hashes = [*map(fingerprint, entries)] or [None]
+        begins, is_kept = self._hashes[: len(before)] == before, None not in self._hashes
         if reader and (reader.format, reader.after) == (format, after) and begins:
             with suppress(ArgumentError, CodecError):  # raised again below, with the right number
-                reader.add(entries[len(self._hashes) :])
-                self._hashes = cast("list[bytes]", hashes)
+                reader.add(entries[len(before) :])
                 history = reader.history()
                 if agreed and agreed.pieces >= reader.forgotten and history.is_at(agreed):
                     reader.forget(agreed.pieces)
-                    self._reader = None if None in hashes else reader
+                    self._reader = reader if is_kept else None
                     return history
         reader = HistoryReader(format=format, after=after)
         reader.add(messages)
-        if None not in hashes:
-            self._reader, self._hashes = reader, cast("list[bytes]", hashes)
+        self._reader = reader if is_kept else None
         return reader.history()
 
 
@@ -544,8 +537,6 @@ class HistoryReader:
     _newest: str = attrs.field(default="", init=False)
     _count: int = attrs.field(default=0, init=False)
     """Number of messages that were read."""
-    _telling: int = attrs.field(default=0, init=False)
-    """Number of these messages that have a step."""
     forgotten: int = attrs.field(default=0, init=False)
     """Number of steps at the beginning whose content is not kept."""
 
@@ -570,16 +561,14 @@ class HistoryReader:
 
     def history(self) -> History:
         """The history of all messages that were read so far."""
-        steps, telling = tuple(self._steps), self._telling
+        steps = tuple(self._steps)
         if self._last and self._own:
             number, message = self._last
-            telling += self._is_first_of(number)
             steps += (Passage(number=number, message=message, own=tuple(self._own), piece=None),)
         return History(
             steps=steps,
             chain=tuple(self._chain),
             system="\n\n".join(text for text in (*self._system, self._newest) if text.strip()),
-            messages=telling,
             after=self.after,
         )
 
@@ -599,15 +588,10 @@ class HistoryReader:
                 self._own.append(piece)
                 continue
             step = Passage(number=self._count, message=message, own=tuple(self._own), piece=piece)
-            self._telling += self._is_first_of(self._count)
             self._steps.append(step)
             self._own.clear()
             self._digest = sha256(self._digest + _content(piece)).digest()
             self._chain.append(f"{self._chain[0]}{self._digest.hex()[:32]}")
-
-    def _is_first_of(self, number: int) -> bool:
-        """Whether no step of the message with this index was added yet; steps are in the order of the messages."""
-        return not self._steps or self._steps[-1].number != number
 
 
 def _pieces(message: Message) -> Iterator[Piece | Own]:
@@ -668,7 +652,7 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     marks = (event.agrees for _, event in appended if event.agrees is not None)
     counts = (mark.pieces for mark in marks if history.is_like(mark))
     differs = min((count for count in counts if count < len(history.chain)), default=0)
-    blocks = [_LogBlock(version=version, block=event.block) for version, event in appended]
+    blocks = [(version, event.block) for version, event in appended]
     return _Matcher(blocks).along(history.steps, start.pieces if start else 0, differs)
 
 
@@ -701,8 +685,7 @@ def _overlap(blocks: Sequence[Block], steps: Sequence[Passage], offset: int) -> 
     is not."""
     required = [n for n, block in enumerate(blocks) if isinstance(block, REQUIRED)]
     for begin in required[-len(steps) :]:
-        log = [_LogBlock(version=0, block=block) for block in blocks[begin:]]
-        diff = _Matcher(log).along(steps, offset, 0)
+        diff = _Matcher([(0, block) for block in blocks[begin:]]).along(steps, offset, 0)
         shared = len(steps) - offset - len(diff.missing)
         if diff.diverged is None and not diff.ahead and shared >= OVERLAP_MIN:
             return diff
@@ -742,31 +725,19 @@ REQUIRED: Final = UserPrompt, AssistantCompletion, ToolCall, ToolResult
 """Blocks of a log that the history must contain, too."""
 
 
-@attrs.define(kw_only=True)
-class _LogBlock:
-    """A block of the log."""
-
-    version: int
-    block: Block
-    is_taken: bool = False
-
-    @property
-    def is_required(self) -> bool:
-        """Whether the history must contain it, too."""
-        return isinstance(self.block, REQUIRED)
-
-
+@attrs.define
 class _Matcher:
-    """Matches the blocks of a log with the pieces of a history, in order."""
+    """Matches the blocks of a log, with their versions, with the pieces of a history, in order."""
 
-    def __init__(self, blocks: Sequence[_LogBlock]) -> None:
-        self._blocks = blocks
-        self._at = 0
-        """Index before which all blocks were matched or skipped."""
-        self._is_over = False
-        """Whether the log has no more blocks to compare."""
-        self._response: str = ""
-        """Id of the response that was last matched as a whole."""
+    _blocks: Sequence[tuple[int, Block]]
+    _taken: set[int] = attrs.field(factory=set[int], init=False)
+    """Indexes of the blocks that were matched."""
+    _at: int = attrs.field(default=0, init=False)
+    """Index before which all blocks were matched or skipped."""
+    _is_over: bool = attrs.field(default=False, init=False)
+    """Whether the log has no more blocks to compare."""
+    _response: str = attrs.field(default="", init=False)
+    """Id of the response that was last matched as a whole."""
 
     def along(self, steps: Sequence[Passage], start: int, differs: int) -> Parting:
         """The result for the steps after the first `start`; `differs` is the number of the first step that is known
@@ -776,20 +747,25 @@ class _Matcher:
         for count, step in enumerate(steps[start:], start + 1):
             place, lacking = self._next(), self._lacking(step)
             if lacking is None or count == differs:
-                return Parting(diverged=count - 1, version=place.version if place else 0)
+                return Parting(diverged=count - 1, version=place[0] if place else 0)
             if lacking:
                 missing.append(Missing(count=count, step=step, pieces=lacking))
             elif step.piece is not None:
                 last_match = count
         further = self._next()
-        ahead = further.version if further and not missing else 0
+        ahead = further[0] if further and not missing else 0
         return Parting(missing=tuple(missing), last_match=last_match, ahead=ahead)
 
-    def _next(self) -> _LogBlock | None:
-        """The first block that the history must contain and that was not matched yet."""
-        rest = range(self._at, len(self._blocks))
-        ahead = (self._blocks[index] for index in rest)
-        return next((each for each in ahead if each.is_required and not each.is_taken), None)
+    def _ahead(self) -> Iterator[tuple[int, Block]]:
+        """The indexes of the blocks that were not matched or skipped yet, and these blocks."""
+        for index in range(self._at, len(self._blocks)):
+            if index not in self._taken:
+                yield index, self._blocks[index][1]
+
+    def _next(self) -> tuple[int, Block] | None:
+        """The version of the first block ahead that the history must contain, and this block."""
+        ahead = (self._blocks[n] for n, block in self._ahead() if isinstance(block, REQUIRED))
+        return next(ahead, None)
 
     def _lacking(self, step: Passage) -> tuple[Piece | Own, ...] | None:
         """The pieces of a step that the log lacks; pieces that it has are marked as matched. None: the log has
@@ -804,7 +780,7 @@ class _Matcher:
             return ()
         place = self._next()
         self._is_over = place is None
-        if place and not (isinstance(piece, Result) and isinstance(place.block, ToolResult)):
+        if place and not (isinstance(piece, Result) and isinstance(place[1], ToolResult)):
             return () if isinstance(piece, Message) and piece.role == "system" else None
         return (*own, piece)
 
@@ -812,15 +788,12 @@ class _Matcher:
         """Match a piece with a block. Tool results may be in any order, so a result may match any of the results
         that come next."""
         is_result = isinstance(piece, Result)
-        for index in range(self._at, len(self._blocks)):
-            entry = self._blocks[index]
-            if entry.is_taken:
-                continue
-            if _is_same(piece, entry.block):
-                entry.is_taken = True
+        for index, block in self._ahead():
+            if _is_same(piece, block):
+                self._taken.add(index)
                 self._at = self._at if is_result else index + 1
                 return True
-            if entry.is_required and not (is_result and isinstance(entry.block, ToolResult)):
+            if isinstance(block, REQUIRED) and not (is_result and isinstance(block, ToolResult)):
                 return False
         return False
 
@@ -831,22 +804,13 @@ class _Matcher:
         if message.id == self._response:
             return True
         for index in range(self._at, len(self._blocks)):
-            entry = self._blocks[index]
-            if message.id in _ids(entry.block):
-                entry.is_taken = True
+            _, block = self._blocks[index]
+            if message.id in (block.source, response_of(block)):
+                self._taken.add(index)
                 self._at, self._response = index + 1, message.id
-            elif entry.is_required:
+            elif isinstance(block, REQUIRED):
                 break
         return message.id == self._response
-
-
-def _ids(block: Block) -> tuple[str, str]:
-    response: object = ""
-    if isinstance(block, AssistantBlock):
-        response = block.response
-    elif isinstance(block, OpaqueBlock):
-        response = block.fields.get("response")
-    return block.source, str(response)
 
 
 def _is_same(piece: Piece | Own, block: Block) -> bool:
