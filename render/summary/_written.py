@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate, product, takewhile
+from math import inf
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -404,7 +405,7 @@ class SummaryRoom:
             keep = min(keep * tokens_max // tokens, keep - 1)
         return ""
 
-    def first(self, items: Iterable[Item], tokens_max: int, each_max: int) -> tuple[Item, ...]:
+    def first(self, items: Iterable[Item], tokens_max: float, each_max: int) -> tuple[Item, ...]:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
         short = [x if self.size(x) <= each_max else self.cut(x, each_max) for x in items]
         sizes = accumulate(map(self.size, short))
@@ -428,22 +429,19 @@ class SummaryRoom:
         return structs.replace(item, **texts)
 
 
-# Merging with the summary before. One that is not complete is added to it: the task stays the oldest, state and plan are the
-# newest, lists are joined.
+# Merging with the summary before. One that is not complete is joined to it: of two texts the newer stands, of two tasks the
+# older, and of entries with the same words in the same order, whatever their case and punctuation, the older.
 #
 # If history is too long, as much as is over goes, in the order of `_fitted`, what was touched longest ago first; of a complete
 # summary first what it took over, then its own. The last entry to go is shortened if half of it fits.
 #
-# Of summaries that are added, each list of constraints, decisions and facts has a room of its own, in which carried entries stay
-# and, among constraints, the user's own words come first: a long answer never displaces earlier entries. Of sentences with the
-# same words in the same order, whatever their case and punctuation, the oldest stands.
+# Joined lists of constraints, decisions and facts have a room of their own, in which carried entries stay and, among
+# constraints, the user's own words come first: a long answer never displaces earlier entries.
 
 
-LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
-"""The lists that are carried verbatim, and each one's share of the history's room."""
+LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2, "open_items": 1.0}
+"""The lists of which joined ones keep the oldest entries, and each one's share of the history's room."""
 _WORD: Final = re.compile(r"\w(?:[\w.:/@#'’-]*\w)?")
-EXPENDABLE: Final = ("tool_outcomes", "artifacts", "completed", "errors", "lists", "open_items")
-"""Lists that are joined as they are."""
 FORCED_OUT: Final = ("tool_outcomes", "artifacts", "completed", "resolved", "facts", "errors")
 """Lists that lose entries when history is too long, in this order; `resolved` are the errors with a resolution."""
 HELD: Final = ("decisions", "lists")
@@ -466,44 +464,60 @@ def merge_summaries(
     previous: StructuredSummary | None, new: StructuredSummary, room: SummaryRoom
 ) -> StructuredSummary:
     """One summary that covers both, with each part within its room."""
-    if new.complete:
-        short = _concise(new, room) if _excess(new, room) > 0 else new
-        short = structs.replace(short, turn_context=room.shortened(new.turn_context, room.prefix))
-        return _fitted(short, room, previous or StructuredSummary())
-    old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
-    merged = structs.replace(
+    before = previous or StructuredSummary()
+    whole = new if new.complete else _joined_to(before, new)
+    short = whole if whole.complete and _excess(whole, room) <= 0 else _concise(whole, room)
+    short = structs.replace(short, turn_context=_ends(whole.turn_context, room))
+    return _fitted(short, room, before if whole.complete else StructuredSummary())
+
+
+def _joined_to(old: StructuredSummary, new: StructuredSummary) -> StructuredSummary:
+    """What is new, behind what there was; the user's own constraints before all others."""
+    own = (*old.constraints[: old.quoted], *new.constraints[: new.quoted])
+    lists: dict[str, Any] = {}
+    for name in _KINDS:
+        by_wording = dict[object, Item]()
+        first = own if name == "constraints" else ()
+        for item in (*first, *getattr(old, name), *getattr(new, name)):
+            by_wording.setdefault(_wording(item) if name in LASTING else item, item)
+        lists[name] = tuple(by_wording.values())
+    begun = old.turn_context
+    return structs.replace(
         new,
         task=old.task or new.task,
         state=new.state or old.state,
         plan=new.plan or old.plan,
-        turn_context=_continued(old.turn_context, new.turn_context, room),
+        turn_context=begun
+        if new.turn_context.strip() in begun
+        else f"{begun}\n{new.turn_context}".strip(),
+        quoted=len(set(map(_wording, own))),
         complete=old.complete,
-        **{k: tuple(dict.fromkeys((*getattr(old, k), *getattr(new, k)))) for k in EXPENDABLE},
-        **_lasting(old, new, room),
+        **lists,
     )
-    return _fitted(merged, room, StructuredSummary())
+
+
+def _wording(item: Item) -> tuple[str, ...]:
+    """The words that make two sentences equal; of a decision, without its reason."""
+    text = item.decision if isinstance(item, Decision) else line_of(item)
+    return tuple(_WORD.findall(text.casefold())) or (text,)
 
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with long texts and lists cut, so that the later rules only select entries."""
-    each = int(ITEM_SHARE * room.history)
-    most = sum(map(room.size, _entries(summary))) if summary.complete else room.history
-    changes: dict[str, Any] = {
-        name: room.shortened(getattr(summary, name), int(share * room.history))
-        for name, share in PROSE.items()
-    }
-    for name in (*LASTING, "open_items"):
-        changes[name] = room.first(getattr(summary, name), most, each)
-    for name in EXPENDABLE[:-1]:
-        size = 2 * each if name == "lists" else each
-        changes[name] = room.first(reversed(getattr(summary, name)), most, size)[::-1]
+    changes: dict[str, Any] = {}
+    for name, share in PROSE.items():
+        changes[name] = room.shortened(getattr(summary, name), int(share * room.history))
+    for name in _KINDS:
+        step = 1 if name in LASTING else -1
+        most = inf if summary.complete else LASTING.get(name, 1.0) * room.history
+        each = int(ITEM_SHARE * room.history) * (2 if name == "lists" else 1)
+        changes[name] = room.first(getattr(summary, name)[::step], most, each)[::step]
     quoted = min(summary.quoted, len(changes["constraints"]))
     return structs.replace(summary, **changes, quoted=quoted)
 
 
-def _continued(old: str, new: str, room: SummaryRoom) -> str:
-    """The context of a turn that continued; if it is too long, its beginning and its end, with a gap between them."""
-    text = f"{old}\n{new}".strip() if new.strip() not in old else old
+def _ends(text: str, room: SummaryRoom) -> str:
+    """The context of a turn; if it is too long, its beginning and its end, with a gap between them."""
     if room.count(text) <= room.prefix:
         return text
     lines, half = text.split("\n"), room.prefix // 2
@@ -531,7 +545,7 @@ def _fitted(
 
 
 def _entries(summary: StructuredSummary) -> Iterator[Item]:
-    return (item for name in (*LASTING, *EXPENDABLE) for item in getattr(summary, name))
+    return (item for name in _KINDS for item in getattr(summary, name))
 
 
 def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
@@ -584,23 +598,3 @@ def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> Struct
         short = room.shortened(text, room.count(text) - over)
         summary = structs.replace(summary, **{name: short})
     return summary
-
-
-def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) -> dict[str, Any]:
-    """The lasting lists: the oldest entries that have room, each sentence once; and how many constraints are the user's own."""
-    own = (*old.constraints[: old.quoted], *new.constraints[: new.quoted])
-    lists: dict[str, Any] = {}
-    for name, share in LASTING.items():
-        first = own if name == "constraints" else ()
-        left, by_wording = int(share * room.history), dict[tuple[str, ...], Item]()
-        for item in (*first, *getattr(old, name), *getattr(new, name)):
-            if (wording := _wording(item)) not in by_wording and (size := room.size(item)) <= left:
-                by_wording[wording], left = item, left - size
-        lists[name] = tuple(by_wording.values())
-    return {**lists, "quoted": sum(item in own for item in lists["constraints"])}
-
-
-def _wording(item: Item) -> tuple[str, ...]:
-    """The words that make two sentences equal; of a decision, without its reason."""
-    text = item.decision if isinstance(item, Decision) else line_of(item)
-    return tuple(_WORD.findall(text.casefold())) or (text,)
