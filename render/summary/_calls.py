@@ -255,8 +255,6 @@ def _plain_result(text: str) -> str:
 
 LINE_MAX: Final = 160
 """Characters of one line of an error."""
-STATUS_CHARACTERS: Final = 400
-"""Characters at the beginning of a result in which its status is looked for, besides what a tool adds behind the output."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode|<exit_code)\D{0,4}?(-?\d{1,3})"
@@ -293,7 +291,7 @@ def status_of(result: ToolResult | None) -> str:
             return one_line(leaves(fields[key]), 20)
     text = _plain_result(text_of(result))
     behind = text[output_of(text)[1] :]
-    if status := _STATUS.search(f"{behind}\n{text[:STATUS_CHARACTERS]}".lower()):
+    if status := _STATUS.search(f"{behind}\n{text[:400]}".lower()):
         return status.group(1)
     is_bad = result.is_error or text.startswith(("Script failed", "failed in sandbox"))
     how = (word for words, word in _STOPPED.items() if words in behind)
@@ -323,15 +321,15 @@ _LINES: Final = tuple(
     re.compile(rf"\n{line}", re.MULTILINE)
     for line in (
         rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",  # pytest
-        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
+        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<counts>[\w=, ]+)\))?$",  # unittest
         rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
         rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
         r" +(?P<counts>\d{1,9} (?:passing|failing))\b",  # mocha
         r" (?P<counts>\d{1,9} (?:pass|fail))$",  # bun test
-        r"[#ℹ] (?P<named>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
+        r"[#ℹ] (?P<counts>pass \d{1,9}\n[#ℹ] fail \d{1,9})$",  # node --test
         r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
         r"\d{1,9}% tests passed, (?P<counts>\d{1,9} tests failed) out of (?P<total>\d{1,9})",  # ctest
-        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
+        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<counts>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
         r"(?P<total>\d{1,9}) tests completed, (?P<counts>\d{1,9} failed)",  # Gradle
         r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<counts>\d{1,9} failures?)",  # RSpec, bats
         r"✖ \d{1,9} problems? \((?P<counts>\d{1,9} errors?),",  # eslint
@@ -340,8 +338,7 @@ _LINES: Final = tuple(
 """The summary line of each runner. A newline is found faster than `^`, and not before a line whose beginning is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 """go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
-_COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)")
-_NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
+_COUNT: Final = re.compile(r"(\d{1,9}) (?:tests )?([a-z]+)|(\w+)[:= ] ?(\d{1,9})")
 _KINDS: Final = {
     "fail": "failed",
     "err": "errors",
@@ -368,14 +365,11 @@ def outcome(output: str) -> str:
 
 def _counted(match: re.Match[str]) -> Counter[str]:
     groups, counts = match.groupdict(""), Counter[str]()
-    pairs = [(word, number) for number, word in _COUNT.findall(groups.get("counts", ""))]
-    pairs += _NAMED.findall(groups.get("named", ""))
-    for word, number in pairs:
+    for before, word, name, behind in _COUNT.findall(groups["counts"]):
         for start, kind in _KINDS.items():
-            if word.lower().startswith(start):
-                counts[kind] += int(number)
-    if groups.get("total"):
-        counts["passed"] += max(int(groups["total"]) - counts.total(), 0)
+            if (word or name).lower().startswith(start):
+                counts[kind] += int(before or behind)
+    counts["passed"] += max(int(groups.get("total", 0)) - counts.total(), 0)
     return counts
 
 

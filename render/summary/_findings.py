@@ -414,10 +414,6 @@ def exclaims(statement: str) -> bool:
 # What later statements do to earlier ones.
 
 
-NEWER: Final = 1.0
-"""By how much the newest statement of a turn is worth more than its oldest."""
-LOOKED_BACK: Final = 120
-"""How many later statements an earlier one is compared with."""
 WORDS_MIN: Final = 4
 """Statements with fewer words, of three letters or more, are not compared."""
 REPEATED_SHARE: Final = 0.7
@@ -444,14 +440,14 @@ def _settled(findings: Sequence[Finding]) -> list[Finding]:
         settled = finding if is_last else structs.replace(finding, kind="found")
         turns[finding.turn] = [settled, *newer]
         pieces = (piece.text for piece in read_prose(finding.text))
-        later = [*later, finding.text, *pieces][-LOOKED_BACK:]
+        later = [*later, finding.text, *pieces][-120:]  # more would take long
     return sorted(chain.from_iterable(turns.values()), key=attrgetter("version"))
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The most telling for their length first, newer ones a little before; `findings` in log order."""
+    """The most telling for their length first, the newest counted twice; `findings` in log order."""
     last = max(len(findings) - 1, 1)
-    worths = [density(e.text) * (1 + NEWER * n / last) for n, e in enumerate(findings)]
+    worths = [density(e.text) * (1 + n / last) for n, e in enumerate(findings)]
     return [findings[n] for n in sorted(range(len(findings)), key=worths.__getitem__)[::-1]]
 
 
@@ -643,22 +639,18 @@ NEWEST_SHARE: Final = 0.1
 SHARES: Final = {"report": 0.6, "agent": 0.35, "document": 0.35}
 """Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
 was found in it."""
-RULES_SHARE: Final = 1 / 3
-"""What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
 LIST_SHARE: Final = 1 / 3
 """A list of which less than this share would stand goes: single points of many mislead."""
-MORE: Final = 99
-"""A number of left-out items that is as long as most."""
 
 
 def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
-    """The findings condensed until their text fits."""
+    """The findings condensed until their text fits; what the user demanded has a third of the room before all else."""
     if count(text_of_findings(findings)) <= tokens_max:
         return tuple(findings)
     rules = [each for each in findings if each.kind == "rule"]
-    while rules and count(text_of_findings(rules)) > RULES_SHARE * tokens_max:
+    while rules and count(text_of_findings(rules)) > tokens_max / 3:
         del rules[0]
     turns = _turns([each for each in findings if each.kind != "rule"])
     for share in ROOMS:
@@ -766,7 +758,7 @@ def _condensed(finding: Finding, tokens: int, count: Count) -> Finding | None:
     pieces = read_prose(finding.text)
     above, order = _above(pieces), _by_worth(pieces)
     left = tokens - _size([structs.replace(finding, text="")], count)
-    more = count(f" (and {MORE} more)")
+    more = count(" (and 99 more)")
     picks, lists, is_out = set[int](), set[int](), False
     for index in order:
         wanted = {index, *above[index]} - picks

@@ -53,11 +53,6 @@ WRAPPED_CHARACTERS: Final = 60
 CODE_LINES: Final = 2
 CODE_CHARACTERS: Final = 200
 """Code that is not longer is kept: a command, an address."""
-CUT_MIN: Final = 0.5
-"""A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
-LETTERS_MIN: Final = 12
-LETTERS_SHARE: Final = 0.8
-"""A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
 
 FENCES: Final = ("```", "~~~")
 _PARAGRAPH: Final = re.compile(
@@ -241,18 +236,18 @@ def sentences_of(line: str) -> list[str]:
 
 
 def is_prose_line(line: str) -> bool:
-    """Whether most of a line is letters, as of sentences, items and headings."""
+    """Whether at least 12 characters of a line, and four of five besides spaces, are letters, as of sentences, items and headings."""
     characters = "".join(line.lstrip(_BULLETS).split())
     letters, size = sum(map(str.isalpha, characters)), len(characters)
-    return letters >= max(min(LETTERS_MIN, size), LETTERS_SHARE * size)
+    return letters >= max(min(12, size), 0.8 * size)
 
 
 def shortened(text: str, characters: int) -> str:
-    """The statement in at most so many characters: up to the end of a clause, else of a word."""
+    """The statement in at most so many characters: up to the end of a clause if half of them are used by then, else of a word."""
     if len(text) <= characters:
         return text
     room = max(characters - len(_LEFT_OUT), 1)
-    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= CUT_MIN * room]
+    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= room / 2]
     cut = (text[: ends[-1]] if ends else text[:room].rsplit(" ", 1)[0]).rstrip(_TRAILING)
     short = cut if ends and cut[-1:] in _STOPS else cut + _LEFT_OUT
     return short if cut and len(short) <= characters else text[: max(characters - 1, 0)] + "…"

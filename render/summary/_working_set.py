@@ -351,7 +351,7 @@ def working_set(
     count: Callable[[str], int],
 ) -> tuple[Region, ...]:
     """The regions of these files with the first of the ranked rows, as many as have room in so many tokens."""
-    characters = CHARACTERS * tokens_max
+    characters = 4 * tokens_max  # no token of code with line numbers has more
     for _ in range(6):  # each time with fewer rows
         sizes = accumulate(len(place.row.text) + 5 for place in rows)  # with their numbers
         rows = rows[: sum(size <= characters for size in sizes)]
@@ -411,8 +411,6 @@ GAP_MAX: Final = 8
 """So many lines that are visible elsewhere are shown again between lines that are not, so that they can be read as one."""
 RUN_MIN: Final = 3
 """Fewer lines of a longer stretch are no region: they say nothing alone."""
-CHARACTERS: Final = 4
-"""Characters of a token, at most, of code with line numbers."""
 
 
 class Candidate(NamedTuple):
