@@ -283,7 +283,8 @@ _PRINTS: Final = re.compile(
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
-_SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
+_SILENT: Final = re.compile(r"(?:cd|export|unset|mkdir|touch|true|:|set(?!.*x)) ")
+"""Those that print nothing when they succeed."""
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
 ALL: Final = 10**9
@@ -355,7 +356,9 @@ def parsed(text: str, folder: str | None = "") -> Script:
             continue
         part = _print_of(pipeline, folder) if before != "||" else None
         parts += [part] if part else []
-        is_all &= part is not None or (len(pipeline) == 1 and _is_silent(stage))
+        is_kept = stage.literal[0] == "cat" and bool(stage.target)
+        is_silent = is_kept or bool(_SILENT.match(f"{' '.join(stage.literal)} "))
+        is_all &= part is not None or (len(pipeline) == 1 and is_silent)
         before, pipeline = stage.end, []
     return Script(tuple(parts) if is_all and not pipeline else (), tuple(edits), is_all=is_all)
 
@@ -416,14 +419,6 @@ def patched(text: str, folder: str = "") -> Iterator[Edit]:
             before = None if is_whole else "".join(f"{line}\n" for line in old)
             after = "".join(f"{line}\n" for line in new)
             yield Edit(file=join(folder, file), old=before, new=after, is_lines=True)
-
-
-def _is_silent(stage: Command) -> bool:
-    """Whether it prints nothing when it succeeds."""
-    first, *others = stage.literal
-    if first == "set":
-        return "x" not in "".join(others)
-    return first in _SILENT or (first == "cat" and bool(stage.target))
 
 
 def _print_of(stages: Sequence[Command], folder: str | None) -> FilePart | None:

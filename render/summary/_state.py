@@ -91,16 +91,13 @@ GOAL_CHARACTERS: Final = 240
 CHOICE_BYTES: Final = 3
 """A text of the user that is no longer chooses from what the agent offers: `c`, `12`. In UTF-8: one character of Chinese."""
 ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
-_NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
-"""How a text begins that a client writes in the user's place: Claude Code."""
 
 
 def _after_text(state: Progress, entry: Entry, words: str) -> Progress:
     """The state after a text of the user: its goal, unless it only agrees or chooses."""
     words = command_in(words) or words
     state = replace(state, processes=noticed(state.processes, words))
-    is_choice = len(words.strip().encode()) <= CHOICE_BYTES
-    if _NOTICE.match(words) or is_choice or is_assent(words):
+    if len(words.strip().encode()) <= CHOICE_BYTES or is_assent(words):
         return state
     goal = one_line(ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     is_left = state.steps_seen < state.goal_seen < max((c.seen for c in state.changes), default=0)

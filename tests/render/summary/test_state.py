@@ -60,11 +60,6 @@ def test_a_text_that_only_agrees_or_chooses_is_no_goal(words: str) -> None:
     assert after(prompt("Write a cart in Go."), steer(words, "t2")).goal == "Write a cart in Go."
 
 
-def test_a_notice_that_a_client_writes_for_the_user_is_no_goal() -> None:
-    notice = prompt("<task-notification>\n<task-id>b1</task-id>\n</task-notification>", "t2")
-    assert after(prompt("Write a cart in Go."), notice).goal == "Write a cart in Go."
-
-
 def test_a_command_is_told_as_the_user_typed_it() -> None:
     written = "<command-message>plan</command-message>\n<command-name>/plan</command-name>\n<command-args>a cart</command-args>"
     assert after(prompt(written)).goal == "/plan a cart"
