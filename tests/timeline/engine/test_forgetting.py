@@ -28,6 +28,7 @@ from blocks import (
     text_of,
 )
 from persistence import ArtifactDescription, DuckDBStore, EventStore, MemoryStore, verify
+from persistence.duckdb._file import OPTIONS
 from render import Summary
 from tests._builders import Ids, open_timeline, request_bytes
 from timeline import SummaryRequest, Timeline
@@ -63,6 +64,12 @@ def told(store: EventStore, **options: Any) -> Timeline:
         timeline.render()
         timeline.compact()
     return timeline
+
+
+@pytest.fixture(autouse=True)
+def plain_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database compresses no text, so that a secret in its files can be found."""
+    monkeypatch.setitem(OPTIONS, "force_compression", "uncompressed")
 
 
 def in_files(folder: Path, secret: str = SECRET) -> list[str]:
