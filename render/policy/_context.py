@@ -535,7 +535,7 @@ class PageRoom:
         cls, policy: Policy, window: int, most: int | None = None, report_most: int | None = None
     ) -> "PageRoom":
         """The rooms by the policy, in at most `most` tokens together, and `report_most` of the report. That keeps its room as
-        long as it fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
+        long as it fits: it is short, and read. The working set can be read again, so it gives way."""
         window = max(window, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
         report = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page

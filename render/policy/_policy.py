@@ -263,9 +263,9 @@ class Policy:
     state_ratio: float = attrs.field(default=0.15, validator=_SHARE)
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.6, validator=_SHARE)
+    found_ratio: float = attrs.field(default=0.7, validator=_SHARE)
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.25, validator=_SHARE)
+    done_ratio: float = attrs.field(default=0.15, validator=_SHARE)
     """Share of the page for what was done, one line for each action."""
     working_ratio: float = attrs.field(default=0.1, validator=_SHARE)
     """Share of the working set: regions of files that are being worked on, as they are now."""
