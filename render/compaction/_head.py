@@ -418,8 +418,7 @@ def _short(line: str) -> str:
 
 
 BESIDE_WRITTEN: Final = 1 / 3
-"""Share of their room that reports, and what was done, have beside the part of a model, which has read the same blocks.
-Statements on the way are left to it: it knows which of them were refuted."""
+"""Share of their room that what was found, and what was done, have beside the part of a model, which has read the same blocks."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
@@ -507,11 +506,12 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     room = _page_room(view, fold, count(format_written(block.summary)), context)
     runs = runs_of((*fold.folded, *fold.tail))
     past = _with_past(counted(previous, fold.folded), fold, runs)
-    digest = _fitted(past, room, count, is_written=block.summary.complete)
+    is_written = block.summary.complete
+    digest = _fitted(past, room, count, is_written=is_written)
     tokens = round(context.policy.page_tokens / context.squeeze)
     whole = PageRoom.of(attrs.evolve(context.policy, page_tokens=tokens), context.capacity)
-    if room.report < whole.report:
-        held = _fitted(past, whole, count, is_written=block.summary.complete)
+    if is_written or room.report < whole.report:
+        held = _fitted(past, whole, count, is_written=False)
         digest = replace(digest, held=Past(findings=held.findings, actions=held.actions))
     return _with_working_set(digest, fold, runs, room, count)
 
@@ -562,8 +562,7 @@ def _fitted(
     another has; beside the findings of a model, reports alone have a share."""
     progress = _state.fitted(digest.progress, room.state, count)
     if is_written:
-        reports = [finding for finding in digest.findings if finding.kind != "found"]
-        findings = _findings.fitted(reports, int(BESIDE_WRITTEN * room.findings), count)
+        findings = _findings.beside(digest.findings, int(BESIDE_WRITTEN * room.findings), count)
         actions = _actions.fitted(digest.actions, int(BESIDE_WRITTEN * room.done), count)
         return replace(digest, progress=progress, findings=findings, actions=actions)
     past = room.report - count(_state.text(progress))

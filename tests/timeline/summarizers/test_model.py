@@ -266,7 +266,7 @@ def test_the_model_is_shown_what_it_wrote_with_an_id_for_each_entry(practice: Pr
 
 def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     """002-6: at most 800 tokens; the oldest tool outcomes go first, constraints never."""
-    outcomes = [{"tool": "read", "outcome": f"page {n} read, and it was fine"} for n in range(100)]
+    outcomes = [{"tool": "read", "outcome": f"page {n} read, and it was fine"} for n in range(140)]
     answer = {"constraints": ["Never touch db-2!"], "tool_outcomes": outcomes}
     server = practice.serve(responder=answering(answer))
     timeline = opened(practice.client(server))
@@ -275,7 +275,7 @@ def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     event = event_of(timeline)
     assert event.summary.summary.constraints == ("Never touch db-2!",)
     kept = [outcome.outcome for outcome in event.summary.summary.tool_outcomes]
-    assert 0 < len(kept) < 100
+    assert 0 < len(kept) < 140
     newest = [outcome["outcome"] for outcome in outcomes[-len(kept) :]]
     assert kept[1:] == newest[1:], "the last to go may be cut"
 
