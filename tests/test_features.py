@@ -285,7 +285,7 @@ def test_a_summary_has_the_sections_that_work_goes_on_from() -> None:
         "## Errors and their resolution\n- A missing font -> took another",
     ):
         assert line in shown
-    assert Policy().summary_tokens == 6000
+    assert Policy().summary_tokens == 8000
 
 
 def test_a_compaction_is_an_event_that_tells_everything_of_it() -> None:

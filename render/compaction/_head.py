@@ -508,8 +508,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     past = _with_past(counted(previous, fold.folded), fold, runs)
     is_written = block.summary.complete
     digest = _fitted(past, room, count, is_written=is_written)
-    tokens = round(context.policy.page_tokens / context.squeeze)
-    whole = PageRoom.of(attrs.evolve(context.policy, page_tokens=tokens), context.capacity)
+    whole = PageRoom.of(context.policy, context.capacity).times(1 / context.squeeze)
     if is_written or room.report < whole.report:
         held = _fitted(past, whole, count, is_written=False)
         digest = replace(digest, held=Past(findings=held.findings, actions=held.actions))

@@ -555,6 +555,11 @@ class PageRoom:
             most=most,
         )
 
+    def times(self, factor: float) -> "PageRoom":
+        """The rooms of the report, so many times as large."""
+        names = ("state", "findings", "done", "report")
+        return attrs.evolve(self, **{name: int(factor * getattr(self, name)) for name in names})
+
     def working_beside(self, tokens: int) -> int:
         """The room of the working set beside a report of so many tokens."""
         return max(min(self.working, self.most - tokens), 0)
