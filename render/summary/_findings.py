@@ -662,16 +662,15 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[
     return ()
 
 
-def beside(findings: Iterable[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
-    """What stands beside the part of a model, which knows what of the rest still holds: in half of the room what the user laid
-    down, then the newest reports. None of several is shortened: fragments are noise."""
+def beside(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
+    """What of findings in log order stands beside the part of a model, which knows what of the rest still holds: in half of the
+    room what the user laid down, then the newest reports. None of several is shortened: fragments are noise."""
 
     def newest(kinds: set[str], room: int) -> list[Finding]:
         some = [each for each in findings if each.kind in kinds]
         sizes = accumulate(_size([each], count) for each in reversed(some))
         return some[-max(sum(size <= room for size in sizes), 1) :]
 
-    findings = sorted(findings, key=attrgetter("version"))
     laid = newest({"rule", "document"}, tokens_max // 2)
     left = tokens_max - count(text_of_findings(laid))
     return fitted([*laid, *newest({"report"}, left)], tokens_max, count)

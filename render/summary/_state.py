@@ -600,6 +600,8 @@ _QUIET: Final = re.compile(
 
 _BRANCH: Final = re.compile(r"(?![0-9a-f]{7,40}\Z|origin/|upstream/)[\w/-]+")
 """A name that is no commit, no remote branch, and no file with an ending."""
+_BRANCHING: Final = re.compile(r"-\w*[bBq]\w*|--quiet")
+"""Options with which `git checkout` tells nothing, or goes to a new branch."""
 
 
 def git_after(old: Repository, run: Run) -> Repository:
@@ -655,7 +657,7 @@ def git_after(old: Repository, run: Run) -> Repository:
 def _gone_to(words: Sequence[str]) -> str:
     """The branch that a git command goes to; empty: it does not, or may mean a file or a commit."""
     options, names = {*words}, [word for word in words[2:] if word[:1] != "-"]
-    is_sure = "switch" in words[1:2] or {"-b", "-B", "-q", "--quiet"} & options
+    is_sure = "switch" in words[1:2] or any(map(_BRANCHING.fullmatch, options))
     is_branch = is_sure and words[1:2] in {("switch",), ("checkout",)} and names
     is_other = {"--", "-d", "--detach"} & options
     return names[0] if is_branch and not is_other and _BRANCH.fullmatch(names[0]) else ""

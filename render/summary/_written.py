@@ -481,15 +481,13 @@ def _joined_to(old: StructuredSummary, new: StructuredSummary) -> StructuredSumm
         for item in (*first, *getattr(old, name), *getattr(new, name)):
             by_wording.setdefault(_wording(item) if name in LASTING else item, item)
         lists[name] = tuple(by_wording.values())
-    begun = old.turn_context
+    begun, more = old.turn_context, new.turn_context.strip()
     return structs.replace(
         new,
         task=old.task or new.task,
         state=new.state or old.state,
         plan=new.plan or old.plan,
-        turn_context=begun
-        if new.turn_context.strip() in begun
-        else f"{begun}\n{new.turn_context}".strip(),
+        turn_context=begun if more in begun else f"{begun}\n{more}".strip(),
         quoted=len(set(map(_wording, own))),
         complete=old.complete,
         **lists,

@@ -434,7 +434,7 @@ def test_a_quiet_commit_is_known_by_a_log_that_shows_it() -> None:
     [
         ("git switch -q cart", "cart"),
         ("git switch -q -c cart main && ls", "cart"),
-        ("git checkout -qb cart 2>/dev/null", "main"),
+        ("git checkout -qb cart 2>/dev/null", "cart"),
         ("git checkout -q -b feature/cart", "feature/cart"),
         ("git checkout -q cart", "cart"),
         ("git checkout -q cart.py", "main"),
