@@ -171,6 +171,24 @@ def test_a_hide_before_or_after_the_compactions_that_quoted_it(folds: int, more:
         assert SECRET not in everything(timeline)
 
 
+def test_what_a_fold_had_no_room_for_does_not_bring_it_back() -> None:
+    timeline = deploying()
+    work(timeline)
+    large = tool_use("large", "Write", path="a.html", content="word " * 5000)
+    timeline.record(response(large, id="large"))
+    timeline.tool_result("large", "ok")
+    timeline.compact()
+    assert timeline.view.compaction
+    assert SECRET in repr(timeline.view.compaction.event.summary.digest.held)
+    timeline.hide(*PATHS)
+    for _ in range(2):
+        assert SECRET not in everything(timeline)
+        work(timeline)
+        timeline.compact()
+        assert timeline.view.compaction
+        assert SECRET not in repr(timeline.view.compaction)
+
+
 @for_each("folds", [0, 1])
 def test_a_label_hides_and_restores_what_its_path_does(folds: int) -> None:
     """Visible or folded, and what quotes it as well."""
