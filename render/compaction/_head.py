@@ -287,7 +287,12 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     cut one."""
     count, texts = context.counter.count, [text_of(entry.block) for entry in entries]
     sizes = [count(text) for text in texts]
-    own = [without_pasted(text, HEAD_CHARACTERS) for text in texts]
+    own = [
+        answers_in(text)
+        if isinstance(e.block, ToolResult)
+        else without_pasted(text, HEAD_CHARACTERS)
+        for e, text in zip(entries, texts, strict=True)
+    ]
     small = [min(count(short), size) for short, size in zip(own, sizes, strict=True)]
     share = int(context.policy.user_ratio * context.capacity)
     limits = _limits(sizes, small, share)
@@ -343,6 +348,7 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
         if own != text:
             short = f"{own}\n[… {tokens} tokens in all; the whole text is at {entry.path} …]"
         if not short or context.counter.count(own) > limit:
+            text = own if isinstance(entry.block, ToolResult) else text
             short = _ends(text, tokens, limit, entry.path, context)
     if carried.withheld or images_of(entry.block):  # each image is replaced by a word
         short = short or text
@@ -361,7 +367,19 @@ def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> st
     return f"{head}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]\n{tail}"
 
 
-# Pasted material.
+# What is not the user's in a text: questions of an agent, and pasted material.
+
+
+_PREVIEW: Final = re.compile(r" selected preview:\n.*?(?=, \"|\. You can now|\Z)", re.DOTALL)
+_QUESTION: Final = re.compile(
+    r'(?<=[:,] )"((?:(?!"=["(]).){60})(?:(?!"=["(]).){20,}"=(?=["(])', re.DOTALL
+)
+"""A question before its answer, and what an option had shown, in the result of a tool that asks: Claude Code, opencode."""
+
+
+def answers_in(text: str) -> str:
+    """The answers of the user, each with the beginning of its question."""
+    return _QUESTION.sub(r'"\1…"=', _PREVIEW.sub("", text))
 
 
 RUN_LINES_MIN: Final = 6
@@ -418,7 +436,8 @@ def _short(line: str) -> str:
 
 
 BESIDE_WRITTEN: Final = 1 / 3
-"""Share of their room that what was found, and what was done, have beside the part of a model, which has read the same blocks."""
+"""Share of their room that reports, and what was done, have beside the part of a model, which has read the same blocks.
+Statements on the way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
@@ -561,7 +580,8 @@ def _fitted(
     another has; beside the findings of a model, reports alone have a share."""
     progress = _state.fitted(digest.progress, room.state, count)
     if is_written:
-        findings = _findings.beside(digest.findings, int(BESIDE_WRITTEN * room.findings), count)
+        reports = [finding for finding in digest.findings if finding.kind != "found"]
+        findings = _findings.fitted(reports, int(BESIDE_WRITTEN * room.findings), count)
         actions = _actions.fitted(digest.actions, int(BESIDE_WRITTEN * room.done), count)
         return replace(digest, progress=progress, findings=findings, actions=actions)
     past = room.report - count(_state.text(progress))

@@ -662,20 +662,6 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[
     return ()
 
 
-def beside(findings: Sequence[Finding], tokens_max: int, count: Count) -> tuple[Finding, ...]:
-    """What of findings in log order stands beside the part of a model, which knows what of the rest still holds: in half of the
-    room what the user laid down, then the newest reports. None of several is shortened: fragments are noise."""
-
-    def newest(kinds: set[str], room: int) -> list[Finding]:
-        some = [each for each in findings if each.kind in kinds]
-        sizes = accumulate(_size([each], count) for each in reversed(some))
-        return some[-max(sum(size <= room for size in sizes), 1) :]
-
-    laid = newest({"rule", "document"}, tokens_max // 2)
-    left = tokens_max - count(text_of_findings(laid))
-    return fitted([*laid, *newest({"report"}, left)], tokens_max, count)
-
-
 def _shared(turns: Sequence[list[Finding]], room: int, count: Count) -> Iterator[Finding]:
     """The findings of the turns, each in its part of the room, from the newest on; the oldest turns go if not each can
     have a line."""

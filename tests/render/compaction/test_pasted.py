@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.compaction._head import without_pasted
+from render.compaction._head import answers_in, without_pasted
 from render.summary._prose import is_prose_line
 
 LOG = "\n".join(f"2026-11-23 08:54:{n:02} ERROR [worker-{n}] 0x{n:04x}: -> {{}}" for n in range(40))
@@ -33,6 +33,24 @@ def test_a_list_of_wishes_is_no_pasted_material() -> None:
 def test_languages_without_spaces_have_sentences() -> None:
     assert is_prose_line("请检查这个函数为什么会失败。")
     assert not is_prose_line("        return {a: b, c: d}[0]")
+
+
+def test_of_an_answer_to_a_question_the_choice_and_the_users_notes_stay() -> None:
+    question = (
+        'What is it, as a thing that runs? It decides what "a stranger can deploy this" costs them.'
+    )
+    shown = " selected preview:\nserver -> browser\n  | live, no refresh"
+    asked = f'Your questions have been answered: "{question}"="A local app"{shown}, "{question}"="Both"{shown}. You can now go on.'
+    start = question[:60]
+    assert answers_in(asked) == (
+        f'Your questions have been answered: "{start}…"="A local app", "{start}…"="Both". You can now go on.'
+    )
+    noted = f'The user answered: "{question}"=(no option selected) notes: as in a paper.'
+    assert (
+        answers_in(noted)
+        == f'The user answered: "{start}…"=(no option selected) notes: as in a paper.'
+    )
+    assert answers_in('User answered: yes, "all"=1') == 'User answered: yes, "all"=1'
 
 
 @given(st.text("ab1:={}[]\n `", max_size=600), st.integers(0, 400))

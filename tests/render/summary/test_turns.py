@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from blocks import Finding
-from render.summary._findings import LIST_SHARE, ORDER, beside, fitted
+from render.summary._findings import LIST_SHARE, ORDER, fitted
 from render.summary._findings import text_of_findings as text
 from tests._builders import CharCounter
 from tests._table import for_each
@@ -194,27 +194,6 @@ def test_a_report_begins_with_its_first_statement_that_tells_something() -> None
     )
     [short] = fitted((report(1, told),), 200, count)
     assert short.text.startswith(first)
-
-
-@for_each("room", [40, 120, 240, 480])
-def test_beside_the_part_of_a_model_the_newest_reports_stand_whole_and_no_fragments(
-    room: int,
-) -> None:
-    told = [each for n in range(1, 13) for each in (on_the_way(n, 1), agents(n, CAUSE), report(n))]
-    left = beside(told, room, count)
-    assert {each.kind for each in left} == {"report"}
-    assert [each.turn for each in left] == [f"t{n}" for n in range(13 - len(left), 13)]
-    assert len(left) == 1 or all(each.text == REPORT for each in left)
-    assert count(text(left)) <= room
-
-
-def test_beside_the_part_of_a_model_what_the_user_laid_down_stands_before_reports() -> None:
-    plan = Finding(turn="t1", version=2, kind="document", text="Keep the sign.", source="plan.md")
-    rule = on_the_way(2, 3, "Never touch row 7.", kind="rule")
-    left = beside([plan, rule, *map(report, range(1, 13))], 400, count)
-    assert left[0] == plan
-    assert rule in left
-    assert left[-1] == report(12)
 
 
 def test_beside_a_long_report_what_was_found_has_room() -> None:
