@@ -380,8 +380,8 @@ def _path_of(folder: str | None, word: str) -> str | None:
 
 def _edits_of(stage: Command, folder: str | None) -> Iterator[Edit]:
     first, *others = stage.literal
-    if first == "apply_patch":
-        text = _unquote(others[0]) if others else stage.document
+    if first in {"apply_patch", "patch"} or stage.literal[:2] == ["git", "apply"]:
+        text = _unquote(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
             yield from patched(text, folder)
         return
@@ -395,11 +395,13 @@ def _edits_of(stage: Command, folder: str | None) -> Iterator[Edit]:
 
 
 _MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
+_UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
+_UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 
 def patched(text: str, folder: str = "") -> Iterator[Edit]:
-    """The changes of a patch of Codex to the files in a folder, one for each hunk; of a file that is added or deleted, one."""
+    """The changes of a patch to the files in a folder, one for each hunk; of a file that is added or deleted, one."""
     hunks = [("", False, list[str](), list[str]())]
     for line in text.removesuffix("\n").split("\n"):
         file, is_whole, old, new = hunks[-1]
@@ -407,11 +409,13 @@ def patched(text: str, folder: str = "") -> Iterator[Edit]:
             hunks.append((name_of(match[2]), match[1] != "Update", [], []))
         elif match := _MOVED.match(line):
             hunks[-1:] = [(file, True, [], []), (name_of(match[1]), is_whole, old, new)]
-        elif line.startswith("*** End Patch"):
+        elif match := _UNIFIED_NEW.match(line):
+            hunks[-1] = (name_of(match[1]), False, [], [])
+        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
             hunks.append(("", False, [], []))
         elif line.startswith("@@"):
             hunks.append((file, is_whole, [], []))
-        elif file and not line.startswith("*** "):
+        elif file and not line.startswith(("*** ", "\\ ")):
             old += [] if line.startswith("+") else [line[1:]]
             new += [] if line.startswith("-") else [line[1:]]
     for file, is_whole, old, new in hunks:

@@ -114,6 +114,8 @@ class Copy:
         rows = _new_rows(target, match, new, edit, mark)
         if is_removal and not match.after:  # with the line end, or without: tools differ
             self._move(line, None)
+            rest = target.rows[match.last + 1 + bool(match.before) :]
+            self.stretches.append(Stretch(0, rest))
             del target.rows[match.first :]
             return
         if growth := len(rows) - (match.last - match.first + 1):
