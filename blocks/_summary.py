@@ -292,4 +292,4 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     findings: tuple[Finding, ...] = ()
     """What was found and decided, in log order."""
     held: Past | None = None
-    """What the next fold begins with, if this one had less room than the policy gives."""
+    """What the next fold begins with, if this one had less room than the policy gives, or stands beside a model's part."""

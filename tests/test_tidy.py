@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("blocks", "persistence", "render", "timeline")
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 5
-FILES_MAX, LINES_MAX = 273, 74_402
+FILES_MAX, LINES_MAX = 273, 74_405
 """Budgets of the four packages. They only go down: a commit that makes room lowers them, and one that raises them gives
 its reason in the changelog. A single file may be as long as its idea; `tests/timeline/test_trips.py` has the budgets of
 what a reader passes through."""

@@ -348,8 +348,7 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
         if own != text:
             short = f"{own}\n[… {tokens} tokens in all; the whole text is at {entry.path} …]"
         if not short or context.counter.count(own) > limit:
-            text = own if isinstance(entry.block, ToolResult) else text
-            short = _ends(text, tokens, limit, entry.path, context)
+            short = _ends(own, tokens, limit, entry.path, context)
     if carried.withheld or images_of(entry.block):  # each image is replaced by a word
         short = short or text
     return replace(carried, clipped=short)
@@ -436,8 +435,7 @@ def _short(line: str) -> str:
 
 
 BESIDE_WRITTEN: Final = 1 / 3
-"""Share of their room that reports, and what was done, have beside the part of a model, which has read the same blocks.
-Statements on the way are left to it: it knows which of them were refuted."""
+"""Share of their room that reports, and what was done, have beside the part of a model, which has read the same blocks."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room in any case."""
 LEAST_SHARE: Final = 1 / 3
@@ -524,8 +522,14 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     room = _page_room(view, fold, count(format_written(block.summary)), context)
     runs = runs_of((*fold.folded, *fold.tail))
-    past = _with_past(counted(previous, fold.folded), fold, runs)
-    is_written = block.summary.complete
+    past, is_written = (
+        _with_past(counted(previous, fold.folded), fold, runs),
+        block.summary.complete,
+    )
+    if (
+        is_written
+    ):  # statements on the way are left to the model: it knows which of them were refuted
+        past = replace(past, findings=tuple(e for e in past.findings if e.kind != "found"))
     digest = _fitted(past, room, count, is_written=is_written)
     whole = PageRoom.of(context.policy, context.capacity).times(1 / context.squeeze)
     if is_written or room.report < whole.report:
@@ -577,11 +581,10 @@ def _fitted(
     digest: Digest, room: PageRoom, count: Callable[[str], int], *, is_written: bool
 ) -> Digest:
     """The digest with as much of how things stand and of the past as there is room for. What one part leaves of its room,
-    another has; beside the findings of a model, reports alone have a share."""
+    another has; beside the part of a model, each has a share."""
     progress = _state.fitted(digest.progress, room.state, count)
     if is_written:
-        reports = [finding for finding in digest.findings if finding.kind != "found"]
-        findings = _findings.fitted(reports, int(BESIDE_WRITTEN * room.findings), count)
+        findings = _findings.fitted(digest.findings, int(BESIDE_WRITTEN * room.findings), count)
         actions = _actions.fitted(digest.actions, int(BESIDE_WRITTEN * room.done), count)
         return replace(digest, progress=progress, findings=findings, actions=actions)
     past = room.report - count(_state.text(progress))

@@ -656,11 +656,11 @@ def git_after(old: Repository, run: Run) -> Repository:
 
 def _gone_to(words: Sequence[str]) -> str:
     """The branch that a git command goes to; empty: it does not, or may mean a file or a commit."""
-    options, names = {*words}, [word for word in words[2:] if word[:1] != "-"]
-    is_sure = "switch" in words[1:2] or any(map(_BRANCHING.fullmatch, options))
-    is_branch = is_sure and words[1:2] in {("switch",), ("checkout",)} and names
-    is_other = {"--", "-d", "--detach"} & options
-    return names[0] if is_branch and not is_other and _BRANCH.fullmatch(names[0]) else ""
+    verb, name = words[1:2], next((word for word in words[2:] if word[:1] != "-"), "")
+    is_quiet = verb == ("checkout",) and any(map(_BRANCHING.fullmatch, words))
+    is_other = {"--", "-d", "--detach"} & {*words}
+    is_branch = (is_quiet or verb == ("switch",)) and not is_other and _BRANCH.fullmatch(name)
+    return name if is_branch else ""
 
 
 def _pushed(text: str, *, is_push: bool) -> str:

@@ -17,6 +17,7 @@ from render import (
 from render.compaction._head import LEAST_SHARE
 from render.compaction._range import fitting_range, tried_out
 from render.policy._context import PageRoom
+from render.summary._actions import text_of_actions
 from render.summary._findings import text_of_findings as text
 from render.summary._text import DONE, FINDINGS, computed_sections
 from tests import _builders as make
@@ -162,6 +163,47 @@ def test_what_a_fold_has_no_room_for_the_next_one_tells(limit: int, tokens: int)
     )
     assert after.compaction
     assert after.compaction.event.summary.digest.findings[0].turn == "t1"
+
+
+def test_beside_a_models_part_reports_have_a_third_of_their_room_and_none_is_lost() -> None:
+    """Each page is made from them as they were, not from what the page before had room for."""
+    within, told = context(), list[Block]()
+    for n in range(40):
+        rows = " ".join(
+            f"Row {n}.{row} of the ledger has the sign of file_{row}.py." for row in range(40)
+        )
+        told += [
+            make.prompt("go", f"t{n}"),
+            make.said("I look.", f"t{n}"),
+            *rounds(1, f"t{n}"),
+            make.said(rows, f"t{n}"),
+        ]
+    view = make.view_of(*told, make.prompt("?", "t99"))
+    room = PageRoom.of(within.policy, within.capacity)
+    for _ in range(2):
+        view = compacted(view, within, state="On it.", complete=True)
+        assert view.compaction
+        digest = view.compaction.event.summary.digest
+        assert _found(view, within) <= room.findings / 3
+        assert 0 < within.counter.count(text_of_actions(digest.actions)) <= room.done / 3
+        assert digest.held
+        assert room.findings / 2 < within.counter.count(text(digest.held.findings)) <= room.report
+        view = make.grown(view, *rounds(3, "t99"), make.prompt("?", "t100"))
+
+
+@for_each("asked", ["Implement docs/plan.md.", "Implement the plan."])
+def test_a_document_that_the_user_named_is_on_the_page(asked: str) -> None:
+    read: list[Block] = [
+        make.call("c1", "t1", name="Read", file_path="/w/docs/plan.md"),
+        make.result("c1", "# Plan\n\nNever touch row 7.", "t1"),
+    ]
+    view = make.view_of(make.prompt(asked, "t1"), *read, *rounds(20, "t1"), make.prompt("?", "t2"))
+    for _ in range(2):
+        view = compacted(view, context())
+        assert view.compaction
+        told = text(view.compaction.event.summary.digest.findings)
+        assert ("/w/docs/plan.md, which the user named: Plan:" in told) is ("docs" in asked)
+        view = make.grown(view, *rounds(20, "t2", first=50), make.prompt("?", "t3"))
 
 
 def _found(view: View, within: Context) -> int:

@@ -57,7 +57,7 @@ def test_an_absolute_trigger_is_beside_the_share_and_one_above_the_window_change
 
 
 @given(st.integers(1, 10**8), st.integers(1, 10**8))
-def test_of_a_larger_window_more_is_filled_twice_as_much_of_one_sixteen_times_as_large(
+def test_a_window_that_is_sixteen_times_as_large_is_filled_twice_as_far(
     first: int, second: int
 ) -> None:
     smaller, larger = sorted((first, second))

@@ -12,6 +12,7 @@ from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary
 from render import SummaryRoom, merge_summaries
 from render.summary._written import (
     GAP,
+    GROWTH,
     HELD,
     HELD_FAST,
     format_written,
@@ -297,6 +298,21 @@ def updates(draw: st.DrawFn) -> dict[str, Any]:
     change = [{"id": f"f{n}", "evidence": "x"} for n in draw(st.sets(st.integers(1, 9)))]
     add = {"findings": draw(SENTENCES), "done": done, "errors": errors}
     return {"state": "On it.", "add": add, "change": change}
+
+
+def test_what_goes_first_for_an_answer_is_marked_before() -> None:
+    facts = tuple(f"The port of account {n} is {n * 7}." for n in range(20))
+    full = structs.replace(BEFORE, completed=(), errors=(), facts=facts)
+    room = SummaryRoom(history=count(report_history(full)), prefix=30, count=count)
+    marked = re.findall(r"^(\w+) \[\d+\]!\.", numbered(full, room), re.MULTILINE)
+    assert "]!" not in numbered(full, PLENTY)
+    more = [f"{'new ' * 9}{n}" for n in range(3)]
+    assert sum(map(count, more)) < GROWTH * room.history
+    update, _ = updated(full, {"add": {"findings": more}})
+    fitted = merge_summaries(full, update, room)
+    gone = [f"f{n}" for n, fact in enumerate(facts, 1) if fact not in fitted.facts]
+    assert gone
+    assert gone == marked[: len(gone)]
 
 
 @given(st.lists(updates(), min_size=1, max_size=6), st.integers(220, 500))
